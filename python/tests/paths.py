@@ -412,7 +412,7 @@ def join(options):
 def program_options():
     """Return the names of all options of mercer train."""
     text = subprocess.run([program(), "train", "--help"], capture_output=True, text=True, check=True, timeout=60).stdout
-    return re.findall(r"(?m)^ +(?:-\w, )?--([a-z-]+)", text)
+    return re.findall(r"(?m)^ {2,6}(?:-\w, )?--([a-z-]+)", text)  # deeper lines continue a help text
 
 
 def python_parameters():

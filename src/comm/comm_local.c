@@ -72,8 +72,8 @@ static void exchange(void *state, const mrc_piece *send, const mrc_piece *receiv
     fill_failure(result, &message, deadline, failure);
     if (result != MRC_BARRIER_PASSED) return;
     take(self, receive, failure);
-    mrc_barrier_wait(self->barrier, self->rank, 0, failure->missing, &message); /* no deadline: all have arrived and
-                                                                                   only copy */
+    /* no deadline: all have arrived and only copy */
+    mrc_barrier_wait(self->barrier, self->rank, 0, failure->missing, &message);
 }
 
 /* Reports a rank that has left. Threads need no sign of life, because only exchanges have a deadline. */

@@ -80,8 +80,8 @@ mercer_status mrc_module_load(mercer_context *context, const char *name, const c
                         name, name);
     mrc_module_function function;
     void *address = dlsym(library, symbol);
-    memcpy(&function, &address, sizeof function); /* C does not allow a cast from an object pointer to a function
-                                                     pointer */
+    /* C does not allow a cast from an object pointer to a function pointer */
+    memcpy(&function, &address, sizeof function);
     const void *found = address ? function() : NULL;
     if (!found || *(const int *)found != MRC_MODULE_VERSION)
         return mrc_fail(context, MERCER_ERROR_UNSUPPORTED,

@@ -39,8 +39,8 @@ typedef struct mpi_state {
     int room;
     double *alive;        /* (ranks) time of the last ALIVE from each rank, in seconds */
     MPI_Request *telling; /* (ranks) pending request of the last ALIVE to each rank */
-    int left;             /* rank that left (rank 0 if it did, else the first); -1: none. Then its message and time of
-                             arrival */
+    /* rank that left (rank 0 if it did, else the first); -1: none. Then its message and time of arrival */
+    int left;
     notice heard;
     double heard_at;
     notice exit_message;

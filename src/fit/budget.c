@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The memory of a fit: the memory that samples, model and stream take, the memory left for training, and the plan for
- * it. With M bytes in all, p centers of d features and c outputs, v validation rows:
+ * The memory of a fit: how much samples, model and stream take, how much is left for training, and the plan for that.
+ * With M bytes in total, p centers with d features and c outputs, and v validation rows:
  *
  *     left = M - p (d s + c r) - v (d s + c t) - min(4 n (d s + c r), 64 MiB) - samples held in memory
  *
- * s, r, t are the sizes of a feature, a weight and a target. Samples and model are in host memory; device memory is for
- * training only.
+ * s, r, t are the sizes of a feature, a weight and a target in bytes. Samples and model are in host memory; device
+ * memory is used for training only.
  */
 #include "fit/fitting.h"
 
@@ -46,14 +46,14 @@ static mercer_dtype real_type(const mercer_fitting *self)
     return self->info.dtype == MERCER_F64 ? MERCER_F64 : MERCER_F32;
 }
 
-/* Returns the type of the targets. Values stay in double until training has subtracted their mean; class targets are
-   0 and 1. */
+/* Returns the type of the targets. Values stay in double until training has subtracted their mean, because float would
+   round the difference; class targets are 0 and 1, exact in any type. */
 mercer_dtype mrc_fit_target_type(const mercer_fitting *self)
 {
     return self->info.task == MERCER_TASK_CLASSIFICATION ? real_type(self) : MERCER_F64;
 }
 
-/* Returns the bytes of a sample and its target of that type. */
+/* Returns the bytes of a preprocessed sample and its target. */
 static double row_bytes(const mercer_fitting *self, mercer_dtype target)
 {
     return (double)mrc_fit_width(self) * (double)mrc_dtype_size(self->report.points) +
@@ -72,13 +72,15 @@ int64_t mrc_fit_validation_rows(const mercer_fitting *self)
     return mrc_min(held->rows, self->memory / 4 / row + 1);
 }
 
-/* Returns whether the samples are stored in memory of the library. */
+/* Returns whether the library holds the samples in memory of its own: they are neither mapped, nor borrowed from the
+   caller, nor computed. */
 static bool is_held(const mercer_fitting *self)
 {
     if (self->data) return !self->data->synth && !self->data->borrowed && !self->info.mapped;
     return !self->info.mapped && (!self->info.format || strcmp(self->info.format, "synthetic") != 0);
 }
 
+/* Returns the sizes of a training with p centers, for the planner. */
 static mercer_shape shape_of(const mercer_fitting *self, int64_t p)
 {
     return (mercer_shape){
@@ -94,6 +96,7 @@ static mercer_shape shape_of(const mercer_fitting *self, int64_t p)
         .on_samples = self->record.converge == MERCER_ON && mrc_fit_all_rows_count(self) ? MERCER_ON : MERCER_AUTO};
 }
 
+/* Plans p centers within a number of bytes, from sizes only. An unset ridge has no influence on sizes. */
 static mercer_status plan_within(const mercer_fitting *self, int64_t p, int64_t memory, mercer_plan *plan,
                                  mrc_reason *reason)
 {
@@ -107,8 +110,8 @@ static mercer_status plan_within(const mercer_fitting *self, int64_t p, int64_t 
     return MERCER_OK;
 }
 
-/* Returns the bytes of a plan that each rank holds. plan->bytes counts one process; the other ranks' shares of
-   divided data are subtracted. With polishing, every rank is assumed to hold everything. */
+/* Returns the bytes that each rank needs for a plan. plan->bytes counts one process with all data, so the other ranks'
+   shares are subtracted. With polishing, each rank is assumed to need all of plan->bytes. */
 static double held_by_a_rank(const mercer_fitting *self, int64_t p, const mercer_plan *plan, int count)
 {
     mercer_rank_plan ranks = {.struct_size = sizeof ranks};
@@ -122,8 +125,11 @@ static double held_by_a_rank(const mercer_fitting *self, int64_t p, const mercer
     return (double)plan->bytes - (count - 1) * ranks.shared_bytes;
 }
 
-/* Plans for several devices. Their memory is not one pool: the bytes that each rank holds must fit its device.
-   *memory: the given memory, else the largest for which the plan fits. MERCER_ERROR_MEMORY if there is none. */
+/*
+ * Plans for several devices. Their memory is not one pool: the bytes of each rank must fit its device. *memory: the
+ * given budget of all ranks, else the largest for which each rank's part fits, found by reducing it in steps of an
+ * eighth. Fails with MERCER_ERROR_MEMORY if there is none.
+ */
 static mercer_status plan_on_devices(const mercer_fitting *self, int64_t p, mercer_plan *plan, int64_t *memory,
                                      mrc_reason *reason)
 {
@@ -147,8 +153,8 @@ int64_t mrc_fit_memory_left(const mercer_fitting *self, int64_t p)
     enum {
         LEAST = 1 << 20,
         STREAM = 64 << 20
-    }; /* smallest value, so that the planner reports too little memory;
-                                                    largest buffers of a stream */
+        /* LEAST: smallest result, for which the planner reports too little memory. STREAM: largest buffers of a stream */
+    };
     if (self->device_each > 0) {
         mercer_plan plan;
         int64_t memory = 0;
@@ -164,6 +170,7 @@ int64_t mrc_fit_memory_left(const mercer_fitting *self, int64_t p)
     return left < LEAST ? LEAST : (int64_t)left;
 }
 
+/* Plans p centers in the memory that is left; the reason of a failure is not yet an error of the context. */
 static mercer_status try_plan(const mercer_fitting *self, int64_t p, mercer_plan *plan, mrc_reason *reason)
 {
     int64_t memory;
@@ -196,6 +203,7 @@ static const char *count_text(char text[32], int64_t count)
     return text;
 }
 
+/* Fails because p centers do not fit, with the largest number that does. */
 static mercer_status refuse(mercer_fitting *self, int64_t p)
 {
     char bytes[MRC_BYTES_TEXT], asked[32];

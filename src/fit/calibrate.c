@@ -5,17 +5,17 @@
  *     P(class j | x) = exp(f_j(x) / T) / sum_k exp(f_k(x) / T)
  *
  * (with class weights, f_j is shifted: class_weights.c). T minimizes the weighted log loss on scores of samples that
- * the model was not trained on. The loss is a smooth function of one number, convex in 1 / T; a golden-section search
- * over log T finds its minimum. A temperature does not change which class is the most likely, and a few hundred samples
- * determine it. Cost: about 25 passes over the scores (n, c).
+ * the model was not trained on. The loss is convex in 1 / T, so a golden-section search over log T finds its minimum. A
+ * temperature does not change which class is the most likely, and a few hundred samples determine it well. Cost: about
+ * 25 passes over the scores (n, c).
  *
  * Intervals (src/model/calibration.c) need scores of held-out rows: for values |f - y| of each output, for classes the
- * total probability of all classes that rank before the true one. The model stores a table of up to MOST_KEPT
- * quantiles: entry k of m is the smallest score such that rows with at least a share (k + 1) / m of the weight have a
- * score that is not larger. Without weights, and up to MOST_KEPT rows, these are the scores themselves.
+ * total probability of all classes that rank before the true one. The model stores up to MOST_KEPT quantiles of them:
+ * entry k of m is the smallest score that is not exceeded by rows with a share (k + 1) / m of the total weight. Without
+ * weights, and up to MOST_KEPT rows, these are the sorted scores themselves.
  *
- * Samples come from the validation set. Without one, every sample is scored by one of three models, each of which was
- * trained on the other two thirds of the samples: units (data/equal_rows.h) stay in the same third, and classes are
+ * The scores come from the validation set. Without one, they are cross-validated: three models are each trained on two
+ * thirds of the samples and score the remaining third. Units (data/equal_rows.h) are not divided, and classes are
  * spread evenly.
  */
 #include "fit/fitting.h"
@@ -32,6 +32,7 @@
 #include <math.h>
 #include <string.h>
 
+/* LEAST_SCORES: fewer scores do not determine a temperature. MOST_SCORES: more would only cost time. */
 enum { FOLDS = 3, LEAST_SCORES = 8, MOST_SCORES = 10000, MOST_KEPT = 1000 };
 #define RANDOM_FOLDS UINT64_C(0x666f6c6473)
 
@@ -57,7 +58,7 @@ static double log_loss(const scored_rows *self, double temperature)
     for (int64_t i = 0; i < self->scores->rows; i++) {
         double first = logit(self, i, 0, temperature), top = first, w = self->weights ? self->weights[i] : 1;
         for (int64_t j = 1; j < self->scores->cols; j++) top = fmax(top, logit(self, i, j, temperature));
-        double powers = exp(first - top); /* the largest of these powers is 1, so the sum cannot overflow or vanish */
+        double powers = exp(first - top); /* the largest exponent is 0, so the sum is at least 1 and cannot overflow */
         for (int64_t j = 1; j < self->scores->cols; j++) powers += exp(logit(self, i, j, temperature) - top);
         sum += w * (log(powers) - (logit(self, i, self->labels[i], temperature) - top));
         total += w;
@@ -69,6 +70,7 @@ mercer_status mrc_temperature(mercer_context *context, double *out, const mercer
                               const double *weights, const double *log_factors)
 {
     const scored_rows rows = {scores, labels, weights, log_factors};
+    /* the inverse of the golden ratio: each step reuses one of the two inner points */
     const double ratio = 0.6180339887498949;
     double low = log(1e-2), high = log(1e1), left = high - ratio * (high - low), right = low + ratio * (high - low);
     *out = MRC_TEMPERATURE_WITHOUT_DATA;
@@ -119,6 +121,7 @@ static mercer_status find_temperature(mercer_fitting *self, const mercer_dataset
     return shift_classes(self);
 }
 
+/* Allocates scores for `rows` rows, in the type that predictions have: double if targets are transformed back. */
 static mercer_status make_scores(const mercer_fitting *self, mrc_scope *scope, int64_t rows, mercer_matrix *out)
 {
     mercer_matrix weights = self->model->weights;
@@ -131,7 +134,7 @@ static mercer_status make_scores(const mercer_fitting *self, mrc_scope *scope, i
 /* Sorts n scores and stores m quantiles. */
 static void fill_table(mrc_weighted *list, int64_t n, double *out, int64_t m)
 {
-    const double rounding = 1e-9; /* tolerance for rounding errors in the comparison of shares */
+    const double rounding = 1e-9; /* tolerance for rounding errors of sums of weights */
     double total = 0, sum = 0;
     int64_t k = 0;
     mrc_weighted_sort(list, n);
@@ -143,7 +146,7 @@ static void fill_table(mrc_weighted *list, int64_t n, double *out, int64_t m)
     }
 }
 
-/* Returns the score of row i for list j; p is a buffer for one row. */
+/* Returns the interval score of row i and output j (classification: of the row; j is 0). p: scratch space for a row. */
 static double score_of(const mercer_fitting *self, const mercer_dataset *of, const mercer_matrix *predicted, int64_t i,
                        int64_t j, double *p)
 {
@@ -154,8 +157,8 @@ static double score_of(const mercer_fitting *self, const mercer_dataset *of, con
     return mrc_softmax_ahead(p, predicted->cols, of->labels[i]);
 }
 
-/* Counts the rows with a positive weight, and the equally weighted, independent rows that they are equivalent to:
-   the rows of a group count as one. */
+/* Counts the rows with a positive weight. *effective: number of independent rows of equal weight that would be as
+   informative: the rows of a group count as one, and uneven weights reduce it (Kish's formula). */
 static mercer_status count_rows(const mercer_dataset *of, const double *weights, int64_t *count, double *effective)
 {
     double sum = 0, squares = 0;
@@ -172,7 +175,7 @@ static mercer_status count_rows(const mercer_dataset *of, const double *weights,
     return MERCER_OK;
 }
 
-/* Stores the interval scores of a dataset in the model; `predicted` has its predictions. */
+/* Stores the quantiles of a dataset's interval scores in the model. predicted: the model's predictions for its rows. */
 static mercer_status keep_scores(mercer_fitting *self, const mercer_dataset *of, const mercer_matrix *predicted)
 {
     double effective, *row;
@@ -206,7 +209,7 @@ static mercer_status keep_scores(mercer_fitting *self, const mercer_dataset *of,
 static mercer_status calibrate_on_validation(mercer_fitting *self, bool temperature, bool intervals)
 {
     const mercer_dataset *held = self->validation;
-    /* The copy of the rows takes at most a quarter of the memory. */
+    /* The copied rows take at most a quarter of the memory. */
     int64_t row = held->features * mrc_dtype_size(held->dtype) + (held->outputs + 1) * (int64_t)sizeof(double);
     int64_t m = mrc_min(mrc_min(held->rows, MOST_SCORES), self->memory / 4 / row + 1), *rows;
     MRC_OWNED(mrc_release_dataset) mercer_dataset *some = NULL;
@@ -240,8 +243,9 @@ static int watch_fold(void *user, const mercer_progress *progress)
     return self->stopped;
 }
 
-/* Assigns units to folds: sorted by class, in random order within a class, to the folds in turn. unit: buffer (n).
-   counts: buffer (2 * classes). *possible: every class has a row for each fold, and every fold has a unit. */
+/* Deals units to the folds in turn, class by class and in random order within a class, so that every fold has the same
+   shares of classes. unit (n) and counts (2 * classes): scratch space. *possible: every class has at least FOLDS rows,
+   and there are at least FOLDS units. */
 static mercer_status deal_out(folds *self, int64_t *unit, int64_t *counts, bool *possible)
 {
     const mercer_dataset *data = self->fitting->data;
@@ -269,7 +273,7 @@ static mercer_status deal_out(folds *self, int64_t *unit, int64_t *counts, bool 
     return MERCER_OK;
 }
 
-/* Trains a model on other rows, with the hyperparameters of a fit or of one of its members. */
+/* Trains a model on other rows, with the hyperparameters of `outer`: the whole fit or one of its members. */
 static mercer_status train_like(folds *self, const mercer_fitting *outer, mercer_dataset *data, mercer_model **out)
 {
     MRC_OWNED(mrc_release_fitting) mercer_fitting *inner = NULL;
@@ -294,7 +298,7 @@ static mercer_status train_like(folds *self, const mercer_fitting *outer, mercer
     return mercer_fitting_take_model(inner, out);
 }
 
-/* Trains a model for each member and averages them. */
+/* Trains a model with the hyperparameters of each member, and averages these models. */
 static mercer_status train_all_like(folds *self, mercer_dataset *data, mercer_model **out)
 {
     MRC_TRY(train_like(self, self->fitting, data, out));
@@ -307,7 +311,7 @@ static mercer_status train_all_like(folds *self, mercer_dataset *data, mercer_mo
     return MERCER_OK;
 }
 
-/* Scores the samples of the current fold with a fit to the other folds. rows: buffer for row numbers. */
+/* Scores the samples of the current fold by a model trained on the other folds. rows (n): scratch space. */
 static mercer_status score_fold(folds *self, const mercer_dataset *sorted, int64_t *rows, const mercer_matrix *scores)
 {
     int64_t begin = self->start[self->number], end = self->start[self->number + 1], n = sorted->rows;
@@ -353,11 +357,12 @@ static mercer_status calibrate(mercer_fitting *self)
     bool temperature = classes && options->validation.calibrate != MERCER_OFF,
          intervals = options->validation.intervals != MERCER_OFF;
     if (options->validation.calibrate == MERCER_ON) self->report.temperature = MRC_TEMPERATURE_WITHOUT_DATA;
-    if (classes) MRC_TRY(shift_classes(self)); /* also if no temperature is found */
+    if (classes) MRC_TRY(shift_classes(self)); /* needed even if no temperature is found */
     if (self->validation && (temperature || intervals)) return calibrate_on_validation(self, temperature, intervals);
     if (!mrc_fit_is_cross_validated(self)) return MERCER_OK;
     bool stopped;
-    double before = self->model->calibration.temperature; /* from before training, or of the model trained further */
+    /* the model was trained further, or resumed after its calibration */
+    double before = self->model->calibration.temperature;
     if (before > 0) self->report.temperature = before;
     return before > 0 ? MERCER_OK : cross_validate(self, &stopped);
 }
@@ -367,6 +372,6 @@ mercer_status mrc_stage_calibrate(mercer_fitting *self)
     if (self->training.stopped != MERCER_STOP_CALLBACK) MRC_TRY(calibrate(self));
     double temperature = self->model->calibration.temperature;
     if (temperature > 0) mrc_fit_decide(self, "calibrate", "temperature", MRC_FROM_DATA, "%.4g", temperature);
-    MRC_TRY(mrc_model_set_record(self->model, NULL)); /* only checkpoints have a record */
+    MRC_TRY(mrc_model_set_record(self->model, NULL)); /* a finished model has none; only checkpoints do */
     return mrc_fit_write_note(self);
 }

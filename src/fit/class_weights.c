@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Class weights multiply the weights of the samples. `balanced` gives every class that occurs the same total weight:
- * with W_k the total weight of class k, W of all samples, and C classes that occur,
+ * Class weights multiply the weights of the samples. `balanced` gives every class that occurs the same total weight. If
+ * class k has the total weight W_k, all samples together have W, and C classes occur,
  *
  *     w_k = W / (C W_k)
  *
- * which does not change the sum of all weights. Otherwise weights are given by name, "a=2,b=1", and are 1 for other
- * classes. The longest matching class name is used, so names may contain commas and equals signs.
+ * so the sum of all weights stays the same. Otherwise weights are given by name, "a=2,b=1"; classes that are not named
+ * have weight 1. The longest matching class name is used, so names may contain commas and equals signs.
  *
  * A model trained with class weights estimates p_w(k | x), which is proportional to w_k p(k | x). Its probabilities are
  * those of the population, p(k | x), unless the caller asks for the weighted ones: the score of class k is shifted by
@@ -26,6 +26,7 @@ bool mrc_fit_weighs_classes(const mercer_fit_options *options)
     return options->data.class_weight && strcmp(options->data.class_weight, "none") != 0;
 }
 
+/* Computes the weights of `balanced`; classes that do not occur get 1. */
 static mercer_status balance(const mercer_dataset *data, double *factors)
 {
     double all = 0;
@@ -54,6 +55,7 @@ static int64_t find_class(const mercer_dataset *data, const char *text, size_t *
     return found;
 }
 
+/* Parses weights that are given by name. */
 static mercer_status read_factors(const mercer_dataset *data, const char *text, double *factors)
 {
     char number[MRC_CLASS_CHARS];
@@ -147,6 +149,7 @@ void mrc_fit_class_shift(const mercer_fitting *self, double temperature, double 
 {
     for (int64_t k = 0; k < self->info.outputs; k++) {
         double factor = mrc_fit_shifts_classes(self) ? self->class_factors[k] : 1;
-        shift[k] = factor > 0 ? -temperature * log(factor) : 0; /* the model has not learned a class of weight 0 */
+        /* a class of weight 0 was not learned, and log 0 would make its shift infinite */
+        shift[k] = factor > 0 ? -temperature * log(factor) : 0;
     }
 }

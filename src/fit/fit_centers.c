@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Stages size and centers: the number of centers, and their choice: given, all rows, augmented samples, or by a method.
+ * Stages size and centers: the number of centers, and their choice (given centers, all rows, augmented samples, or rows
+ * selected by a method).
  */
 #include "fit/fitting.h"
 
@@ -15,11 +16,13 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Predicted relative gain in error that justifies twice the centers. At default effort bank, hr, credit and diamonds
-   are below it and get 3,000 instead of 6,000 centers: AUC decreases by at most .0005 on bank and hr. */
+/* Predicted relative reduction of the error that justifies twice the centers. At the default effort the tables bank,
+   hr, credit and diamonds of docs/tables.md are predicted to gain less and get 3,000 instead of 6,000 centers; AUC
+   decreases by at most .0005 on bank and hr. */
 #define GAIN 0.015
 
-enum { LEAST_CENTERS = 256 }; /* the number is not halved further if no plan fits */
+/* below this the number of centers is not halved, even if no plan fits: the plan then fails with its reason */
+enum { LEAST_CENTERS = 256 };
 
 bool mrc_fit_is_augmented(const mercer_fit_options *options)
 {
@@ -32,8 +35,7 @@ bool mrc_fit_samples_are_centers(const mercer_fitting *self)
     return solver && solver->traits & MRC_NEEDS_SAMPLES;
 }
 
-/* Returns whether every row is a center, in the order of the rows. This includes a random choice of as many centers
-   as rows. */
+/* Returns whether all rows are centers, in their order. A random choice of as many centers as rows counts as well. */
 static bool takes_all(const mercer_fitting *self)
 {
     const mercer_fit_options *options = &self->request->options;
@@ -50,7 +52,7 @@ int64_t mrc_fit_center_count(const mercer_fitting *self)
     if (options->centers.given) return options->centers.given->rows;
     if (takes_all(self)) return self->info.rows;
     if (wanted == 0) return mrc_min(self->info.rows, mrc_fit_default_centers(self));
-    /* More centers than rows are an error, but merging may have left fewer rows than the caller has given. */
+    /* More centers than rows are an error, unless there are fewer rows only because equal ones were merged. */
     bool fewer = wanted <= self->given_rows && !options->data.augment;
     return fewer ? mrc_min(wanted, self->info.rows) : wanted;
 }
@@ -80,8 +82,8 @@ static bool is_size_open(const mercer_fitting *self)
     return options->centers.count == 0 && !options->centers.given && random && !options->data.augment;
 }
 
-/* Returns half the centers of the effort level, or all of them if that is predicted to reduce the error by at least
-   GAIN. */
+/* Returns the number of centers of the effort level, or half of it if the second half is predicted to reduce the error
+   by less than GAIN. */
 static int64_t size_by_gain(const mercer_fitting *self)
 {
     int64_t most = mrc_min(mrc_fit_default_centers(self), self->info.rows);
@@ -89,11 +91,13 @@ static int64_t size_by_gain(const mercer_fitting *self)
     return gain >= GAIN || most == self->info.rows ? most : most / 2;
 }
 
+/* Records a number of centers that the fit has chosen. */
 static void set_size(mercer_fitting *self, int64_t p)
 {
     int64_t n = self->info.rows;
-    self->record.centers = p >= n - n / 5 ? -1 : p; /* use all rows if p is nearly all, because direct solvers exist
-                                                       for that case */
+    /* use all rows if p is at least four fifths of them, because the samples are then the centers and faster solvers
+       apply */
+    self->record.centers = p >= n - n / 5 ? -1 : p;
 }
 
 /* Sets the size of a fit that searches. */
@@ -106,13 +110,14 @@ static void size_of_search(mercer_fitting *self)
     int64_t p = self->model ? self->model->total : size_by_gain(self);
     if (open) set_size(self, p);
     if (!self->model && !self->preprocess) self->report.points = mrc_fit_points(&self->request->options, &self->info);
-    if (chooses) self->record.converge = MERCER_ON; /* candidates were scored by exact solutions */
+    /* the search scored candidates by exact solutions, so an unconverged model would be worse than its score */
+    if (chooses) self->record.converge = MERCER_ON;
     bool fits = (open || chooses) && mrc_fit_try_plan(self, mrc_fit_center_count(self), &plan);
     while (open && p > LEAST_CENTERS && !fits) {
         set_size(self, p /= 2);
         fits = mrc_fit_try_plan(self, mrc_fit_center_count(self), &plan);
     }
-    /* Training options or the memory may leave batch solvers only, which do not converge. */
+    /* Training options or too little memory may leave only batch solvers, which do not run to convergence. */
     if (chooses && (!fits || mercer_solver_kind_of(plan.solver) == MERCER_SOLVER_BATCHES))
         self->record.converge = MERCER_AUTO;
     int64_t chosen = mrc_fit_center_count(self);
@@ -134,7 +139,7 @@ mercer_status mrc_fit_choose_size(mercer_fitting *self)
 
 /* ---- Choice of centers ------------------------------------------------------------------------------------------- */
 
-/* Allocates p centers, or this rank's share of them; *first: index of its first center. */
+/* Allocates p centers or, if `shared`, this rank's share of them. *first: index of the first one. */
 static mercer_status allocate_centers(mercer_fitting *self, int64_t p, bool shared, mercer_dtype dtype, int64_t *first)
 {
     int64_t rows = p, d = mrc_fit_width(self);
@@ -157,12 +162,14 @@ static mercer_status take_rows(mercer_fitting *self, const mercer_dataset *data,
     return mercer_dataset_read(data, &self->centers, NULL, NULL, self->applied, NULL, first);
 }
 
+/* Passes the progress of a selection on to the caller, if it has a callback. */
 static int report_progress(void *user, const mercer_progress *progress)
 {
     const mercer_fit_run *run = &((const mercer_fitting *)user)->request->options.run;
     return run->progress ? run->progress(run->progress_user, progress) : 0;
 }
 
+/* Selects p centers among the rows of a dataset by the method of the options. */
 static mercer_status choose(mercer_fitting *self, mercer_dataset *from, int64_t p, bool shared)
 {
     int64_t first;
@@ -182,8 +189,8 @@ static mercer_status choose(mercer_fitting *self, mercer_dataset *from, int64_t 
     return mercer_choose_centers_from(from, &self->centers, self->applied, &options, &self->choice);
 }
 
-/* Selects rows with distinct features, because a repeated center makes K(Z, Z) singular. *out is not changed if all
-   rows are distinct or the solver's centers are the samples. The caller owns *out. */
+/* Creates a dataset of the rows with distinct features, because a repeated center makes K(Z, Z) singular. *out is not
+   changed if all rows are distinct, or if the solver needs all samples as centers. The caller owns *out. */
 static mercer_status take_distinct(const mercer_fitting *self, mercer_dataset **out)
 {
     int64_t *rows, count;
@@ -193,7 +200,8 @@ static mercer_status take_distinct(const mercer_fitting *self, mercer_dataset **
     return count < self->data->rows ? mrc_dataset_take(out, self->data, rows, count) : MERCER_OK;
 }
 
-/* Draws augmented samples as centers, from a separate stream; there may be more of them than rows. */
+/* Draws augmented samples as centers, more than there are rows if requested. Their stream has a seed of its own, so
+   that training does not see the same samples. */
 static mercer_status draw_augmented(mercer_fitting *self, int64_t p, bool shared)
 {
     enum { CENTER_STREAM = 0x7a656e74, MOST = 4096 };
@@ -209,11 +217,12 @@ static mercer_status draw_augmented(mercer_fitting *self, int64_t p, bool shared
         failed = source.next(source.user, mrc_min(p - done, MOST), &batch);
         if (failed || batch.X.rows == 0) break;
         for (int64_t i = 0; i < batch.X.rows; i++, done++) {
-            if (done < first || done >= first + self->centers.rows) continue; /* belongs to another rank */
+            if (done < first || done >= first + self->centers.rows) continue; /* center of another rank */
             memcpy(mrc_row(&self->centers, done - first), mrc_row(&batch.X, i), (size_t)row_bytes);
         }
         bool asked = mrc_progress(run->progress, run->progress_user, "centers", done, p, 0);
-        stopped = asked && !run->comm; /* ranks must not stop at different samples */
+        /* with several ranks a stop is ignored, because all of them must stop at the same sample */
+        stopped = asked && !run->comm;
     }
     mercer_source_free(&source);
     if (failed || done < p)
@@ -234,7 +243,7 @@ mercer_status mrc_fit_choose_centers(mercer_fitting *self, bool shared)
     if (given && options->centers.count > 0 && options->centers.count != p)
         return mrc_fail(self->context, MERCER_ERROR_SHAPE, "centers.given has %lld rows, but centers is %lld",
                         (long long)p, (long long)options->centers.count);
-    if (shared) MRC_TRY(mrc_fit_plan(self, p, NULL)); /* only centers of a training must fit in memory */
+    if (shared) MRC_TRY(mrc_fit_plan(self, p, NULL)); /* centers that are not trained need no memory for training */
     if (given) return take_rows(self, options->centers.given, shared);
     if (options->centers.count > p)
         mrc_warn(self->context, "centers.count",
@@ -252,7 +261,7 @@ mercer_status mrc_fit_choose_centers(mercer_fitting *self, bool shared)
 
 /* ---- The stages -------------------------------------------------------------------------------------------------- */
 
-/* Records the errors of the search by number of centers. */
+/* Records the held-out errors that the search measured with several numbers of centers. */
 static void record_errors(mercer_fitting *self)
 {
     const mercer_search_report *report = &self->search_report;
@@ -300,7 +309,7 @@ mercer_status mrc_stage_size(mercer_fitting *self)
 {
     MRC_TRY(mrc_fit_choose_size(self));
     if (self->model_exists) MRC_TRY(mrc_fit_check_model(self));
-    bool resumed = self->record.resumes != NULL; /* the checkpoint contains the ridge */
+    bool resumed = self->record.resumes != NULL; /* the checkpoint has the ridge */
     bool known = self->record.ridge > 0 || mrc_fit_has_no_ridge(self->request) || resumed;
     return known ? MERCER_OK : mrc_fit_choose_ridge(self);
 }

@@ -8,12 +8,13 @@
  *   search.stages   (4, 3) f64         completed steps, rate and smoothed error of each descent
  *   search.sizes    (1, 2) f64         effort, rows of the journal
  *
- * and in the metadata under "search" the options that determine it. Draws depend on the seed and the step only, so a
- * resumed search gives bitwise identical results.
+ * Its metadata have, under "search", the options that determine the search; with others it is not resumed. Draws depend
+ * on the seed and the step only, so a resumed search gives bitwise identical results.
  *
- * Then it is the file of the trainer (training/checkpoint.c): a model with the state of training. Its metadata have the
- * results of earlier stages under "fit_record", as JSON: effort, ridge, errors and steps of the search. A resumed fit
- * reads them and does not search again. They contain no times, because all ranks must write equal files.
+ * While training runs it is the file of the trainer (training/checkpoint.c): a model with the state of training. Its
+ * metadata have, under "fit_record", the results of earlier stages as JSON: effort, ridge, errors and steps of the
+ * search. A resumed fit reads them instead of searching again. They contain no times, because all ranks must write
+ * equal files.
  */
 #include "fit/fitting.h"
 
@@ -29,9 +30,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NUMBER_MOST 1e100 /* limit of numbers in a record */
+#define NUMBER_MOST 1e100 /* numbers of a record above this limit are ignored: the file is not trusted */
 enum { SAVE_SECONDS = 60, STAGE_NUMBERS = 3, DESCRIPTION = 512 };
 
+/* Writes the options and sizes that determine a search, to be compared when it is resumed. */
 static void describe(const mercer_fitting *self, const mrc_search_task *task, char text[DESCRIPTION])
 {
     char kernel[MERCER_KERNEL_TEXT] = "open";
@@ -47,6 +49,7 @@ static void describe(const mercer_fitting *self, const mrc_search_task *task, ch
              (long long)self->info.rows, (long long)self->info.features, (long long)self->info.outputs);
 }
 
+/* mrc_search_task.save: writes the state of the search if it is due. A failure is only a warning. */
 static void save(void *user, bool now)
 {
     mercer_fitting *self = user;
@@ -72,12 +75,14 @@ static void save(void *user, bool now)
     self->search_saved = mrc_seconds();
 }
 
+/* Returns whether the file has a tensor of doubles with this shape; cols < 0: any number of columns. */
 static bool find(const mrc_tensor_file *file, const char *name, int64_t rows, int64_t cols, mercer_matrix *out)
 {
     return mrc_tensor_file_find(file, name, out) && out->dtype == MERCER_F64 && out->rows == rows &&
            (cols < 0 || out->cols == cols);
 }
 
+/* Reads the state of a search. text: description of the search that would resume it. */
 static mercer_status load(mercer_fitting *self, const char *path, const char *text)
 {
     MRC_OWNED(mrc_release_tensor_file) mrc_tensor_file *file = NULL;
@@ -132,6 +137,7 @@ static json_t *real_or_null(double value)
     return isfinite(value) ? json_real(value) : json_null();
 }
 
+/* Returns the search results that a resumed fit needs; numbers that are not finite become null. */
 static json_t *search_json(const mercer_fitting *self)
 {
     const mercer_search_report *report = &self->search_report;
@@ -159,13 +165,14 @@ mercer_status mrc_fit_set_record(const mercer_fitting *self)
     return status;
 }
 
-/* Reads a number of a record; 0 if it is missing or out of range, because the file is not trusted. */
+/* Reads a number of a record. Returns 0 if it is missing or out of range: the file is not trusted. */
 static double read_number(const json_t *value, double most)
 {
     double number = json_number_value(value);
     return mrc_in_range(number, 0, most) ? number : 0;
 }
 
+/* Reads the journal of a search into memory that the state owns. */
 static mercer_status read_steps(mercer_fitting *self, const json_t *steps)
 {
     mrc_search_state *state = &self->search;

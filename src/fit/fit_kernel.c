@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Stage kernel: everything of a model except its centers: preprocessing, kernel function, units, names. */
+/* Stage kernel: preprocessing, kernel function, units and names of a model; opening of its training stream. */
 #include "fit/fitting.h"
 
 #include "centers/center_selection.h"
@@ -21,7 +21,7 @@ static const char *kernel_text(const mercer_fit_options *options)
     return options->kernel.spec ? options->kernel.spec : MRC_DEFAULT_KERNEL;
 }
 
-/* Returns whether the kernel that the text names has a bandwidth. */
+/* Returns whether the kernel that a text names has a parameter "bandwidth". */
 static bool takes_bandwidth(const char *spec)
 {
     const mrc_kernel_entry *entry = mrc_kernel_named(spec);
@@ -62,8 +62,8 @@ mercer_dtype mrc_fit_points(const mercer_fit_options *options, const mercer_data
     return info->dtype == MERCER_F64 ? MERCER_F64 : MERCER_F32;
 }
 
-/* Uses up to 2,000 evenly spaced rows, or fewer if they would take more than half of the memory. The result is
-   rounded to four digits, which is accurate enough and easy to type. */
+/* Uses up to 2,000 evenly spaced rows, or as many as take half of the memory. The result is rounded to four digits,
+   which is accurate enough and easy to type. */
 mercer_status mrc_fit_median_distance(mercer_context *context, const mercer_kernel *kernel, const mercer_dataset *data,
                                       const mercer_preprocess *preprocess, int64_t memory, double *out)
 {
@@ -88,7 +88,7 @@ int64_t mrc_fit_width(const mercer_fitting *self)
     return mrc_preprocess_width(self->applied, self->info.features);
 }
 
-/* Makes M the last step of the preprocessing: samples are mapped to x A, where M = A A'. */
+/* Adds the metric M to the preprocessing as its last step: samples are mapped to x A, where M = A A'. */
 static mercer_status apply_metric(mercer_context *context, mercer_preprocess *preprocess, const mercer_matrix *metric,
                                   int64_t features)
 {
@@ -98,8 +98,8 @@ static mercer_status apply_metric(mercer_context *context, mercer_preprocess *pr
     return mrc_preprocess_set_map(preprocess, features, made.width, made.diagonal, made.map);
 }
 
-/* Converts weights w of another norm, r^p = sum_k w_k |x_k - z_k|^p, which scale features by w^(1/p), to the weights
-   of norm 2 that the preprocessing takes, which scale by their square root. */
+/* Adds weights to the preprocessing for a kernel with norm p != 2. In r^p = sum_k w_k |x_k - z_k|^p they scale features
+   by w^(1/p), but the preprocessing expects weights whose square roots are the scales: w^(2/p). */
 static mercer_status set_weights(mercer_context *context, mercer_preprocess *preprocess, double norm,
                                  const mercer_matrix *metric, int64_t features)
 {
@@ -140,7 +140,7 @@ static mercer_status is_one_point(const mercer_dataset *data, bool *out)
     return mrc_dataset_check(data);
 }
 
-/* Sets the bandwidth to the median distance, or to 1 if all rows are the same point: every bandwidth then gives the
+/* Sets the bandwidth to the median distance. If all rows are the same point, it is 1: every bandwidth then gives the
    same model. */
 static mercer_status find_bandwidth(mercer_fitting *self, double *out)
 {
@@ -156,7 +156,7 @@ static mercer_status find_bandwidth(mercer_fitting *self, double *out)
     return MERCER_OK;
 }
 
-/* Copies kernel and preprocessing from the outer fit. */
+/* Copies kernel and preprocessing from the outer fit, whose hyperparameters are validated by this one. */
 static mercer_status inherit(mercer_fitting *self)
 {
     const mercer_fitting *outer = self->outer;
@@ -170,6 +170,7 @@ static mercer_status inherit(mercer_fitting *self)
 
 /* ---- Existing models --------------------------------------------------------------------------------------------- */
 
+/* Checks that the columns of the data have the names that the model was trained with. */
 static mercer_status check_names(mercer_fitting *self)
 {
     const char *const *names = (const char *const *)self->model->feature_names, *const *found =
@@ -213,12 +214,14 @@ mercer_status mrc_fit_check_model(mercer_fitting *self)
                     (long long)wanted);
 }
 
-/* Records that the kernel's bandwidth includes the factor of the preprocessing (mercer_preprocess_info). */
+/* Records that the scale factor of the preprocessing was folded into the bandwidth (mercer_preprocess_info): samples
+   such as bytes are then used as they are. */
 static void record_folded(mercer_fitting *self)
 {
     mrc_fit_decide(self, "kernel", "folded", mrc_fit_origin(self, false, MRC_FROM_DATA), "yes");
 }
 
+/* Takes the caller's model or loads that of the checkpoint, with its kernel and preprocessing. */
 static mercer_status load_model(mercer_fitting *self)
 {
     mercer_context *context = self->context;
@@ -242,7 +245,7 @@ static mercer_status load_model(mercer_fitting *self)
 
 /* ---- The stage --------------------------------------------------------------------------------------------------- */
 
-/* Uses the given kernel and preprocessing, or the defaults. */
+/* Uses the given kernel and preprocessing, or the defaults, unless the search has chosen them. */
 static mercer_status choose_kernel(mercer_fitting *self)
 {
     if (self->outer) return inherit(self);
@@ -270,6 +273,7 @@ static mercer_status choose_kernel(mercer_fitting *self)
     return MERCER_OK;
 }
 
+/* Records kernel and preprocessing with their origins. */
 static void record_kernel(mercer_fitting *self)
 {
     const mercer_fit_report *report = &self->report;
@@ -317,7 +321,7 @@ mercer_status mrc_fit_create_model(mercer_fitting *self)
 
 /* ---- Samples for the trainer ----------------------------------------------------------------------------------- */
 
-/* Opens a stream of the training data, preprocessed and augmented. */
+/* Opens a stream of the training samples, preprocessed and augmented. The caller frees *source. */
 mercer_status mrc_fit_open_stream(mercer_fitting *self, uint64_t seed, int64_t samples, mercer_source *source)
 {
     mercer_stream_options options = {.struct_size = sizeof options,
@@ -331,7 +335,7 @@ mercer_status mrc_fit_open_stream(mercer_fitting *self, uint64_t seed, int64_t s
     return mercer_source_from_dataset(source, self->data, &options);
 }
 
-/* Reads preprocessed validation rows into memory; evenly spaced ones if there are too many. */
+/* Reads the preprocessed validation rows that are scored during training into memory. */
 mercer_status mrc_fit_read_validation(mercer_fitting *self)
 {
     mercer_context *context = self->context;

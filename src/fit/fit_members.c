@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Averaged models: efforts 4 and 5 fit MEMBERS models to the same training rows, each with its own seed, search,
- * centers and training. Predictions are averaged (model/members.c). Calibration, intervals and validation scores are
- * those of the mean, on rows that no member was trained on.
+ * Averaged models: efforts 4 and 5 train MEMBERS models on the same training rows, each with its own seed, search and
+ * centers. Predictions are averaged (model/members.c). Calibration, intervals and validation scores are those of the
+ * average, on rows that no member was trained on.
  *
- * Measured at effort 5 with 16,000 centers each, 1 - R2 or 1 - AUC of one model and of the mean of three models: .1376
+ * Measured at effort 5 with 16,000 centers per model, 1 - R2 or 1 - AUC of one model and of the average of three: .1376
  * and .1370 (housing), .0741 and .0718 (adult), .0658 and .0651 (bank), .0194 and .0191 (letter).
  *
- * Members after the first are separate fits that are trained after it. A checkpoint contains the first member only; a
- * resumed fit trains the others again, with bitwise identical results.
+ * The first member is the fit itself; the others are separate fits that run after it. A checkpoint contains the first
+ * member only; a resumed fit trains the others again, with bitwise identical results.
  */
 #include "fit/fitting.h"
 
@@ -29,7 +29,7 @@ int64_t mrc_fit_member_count(const mercer_fitting *self)
 
 /* ---- One member -------------------------------------------------------------------------------------------------- */
 
-/* Reports any progress of a member as the stage "members" of the whole fit. */
+/* Reports all progress of a member as the stage "members" of the whole fit. */
 static int watch_member(void *user, const mercer_progress *progress)
 {
     const mercer_fitting *self = *(mercer_fitting *const *)user;
@@ -38,7 +38,7 @@ static int watch_member(void *user, const mercer_progress *progress)
     return mrc_progress(run->progress, run->progress_user, "members", self->number, self->whole->report.members, 0);
 }
 
-/* Opens a fit to the training rows with the given options and its own seed. */
+/* Opens the fit of a member: the same rows and options, but its own seed, no calibration and no checkpoint. */
 static mercer_status open_member(mercer_fitting *self, int64_t number)
 {
     mrc_fit_request request = *self->request;
@@ -58,7 +58,7 @@ static mercer_status open_member(mercer_fitting *self, int64_t number)
     return MERCER_OK;
 }
 
-/* Trains a member and adds its model to the mean, unless the caller or the deadline stopped it. */
+/* Trains a member and adds its model to the average, unless the caller or the deadline stopped it. */
 static mercer_status train_member(mercer_fitting *self, int64_t number)
 {
     MRC_OWNED(mrc_release_model) mercer_model *model = NULL;
@@ -80,7 +80,7 @@ static mercer_status train_member(mercer_fitting *self, int64_t number)
 
 /* ---- All of them ------------------------------------------------------------------------------------------------- */
 
-/* Replaces the first member's validation scores by those of the mean. */
+/* Replaces the first member's validation scores by those of the average. */
 static mercer_status score_mean(mercer_fitting *self)
 {
     mercer_evaluation *evaluation = NULL;
@@ -95,7 +95,8 @@ static mercer_status score_mean(mercer_fitting *self)
 
 mercer_status mrc_fit_train_members(mercer_fitting *self)
 {
-    /* With a budget a member is started only if it would end in time, assuming that it takes as long as the first. */
+    /* With a budget, a member is started only if it would end in time, assuming that it takes as long as the first
+       one. */
     double first_seconds = mrc_seconds() - self->opened;
     for (int64_t i = 1; i < self->report.members && self->training.stopped != MERCER_STOP_CALLBACK; i++) {
         if (self->deadline > 0 && mrc_seconds() + first_seconds > self->deadline) break;

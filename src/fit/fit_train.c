@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Stages plan and train: the trainer with the decisions of the record, its plan, training with a deadline, and warnings
- * about a training that ended far from its optimum.
+ * Stages plan and train: creation of the trainer from the decisions of the record, its plan, training with a deadline,
+ * and warnings about a training that ended far from its optimum.
  */
 #include "fit/fitting.h"
 
@@ -24,9 +24,8 @@ mercer_train_options mrc_fit_train_options(const mercer_fitting *self)
     return options;
 }
 
-/* The trainer's progress callback if a budget is set: calls the caller's callback and checks the deadline. Training
-   is not stopped before a model exists: the weights are 0 before the first step, and until the end of a direct
-   solver. */
+/* The trainer's progress callback if a budget is set: calls the caller's callback and checks the deadline. Training is
+   not stopped while all weights are still 0: before the first step, and with a direct solver until its end. */
 static int watch_deadline(void *user, const mercer_progress *progress)
 {
     mercer_fitting *self = user;
@@ -37,6 +36,7 @@ static int watch_deadline(void *user, const mercer_progress *progress)
     return self->late;
 }
 
+/* Creates the trainer, with this fit's data as validation set, and lets it resume if a checkpoint is given. */
 static mercer_status create_trainer(mercer_fitting *self)
 {
     mercer_train_options options = mrc_fit_train_options(self);
@@ -77,7 +77,7 @@ mercer_status mrc_stage_plan(mercer_fitting *self)
     mercer_plan *plan = self->plan;
     plan->struct_size = sizeof *plan;
     MRC_TRY(mercer_trainer_plan(self->trainer, plan, &self->source));
-    if (self->record.resumes && self->record.ridge == 0) { /* a checkpoint of an older version */
+    if (self->record.resumes && self->record.ridge == 0) { /* checkpoints of older versions have no record */
         self->record.ridge = plan->lambda;
         mrc_fit_record_size(self);
     }
@@ -95,7 +95,8 @@ mercer_status mrc_stage_plan(mercer_fitting *self)
    richardson, nytro, gd and paper. */
 #define UNCONVERGED 1.5
 
-/* Computes the mean variance of the targets in the units of losses. */
+/* Computes the variance of the targets, averaged over outputs, in the units of losses: those of the targets or, with a
+   curve such as log, of the transformed targets. */
 static mercer_status find_variance(const mercer_fitting *self, double *out)
 {
     const mrc_units *units = &self->units;
@@ -113,12 +114,14 @@ static mercer_status find_variance(const mercer_fitting *self, double *out)
     return MERCER_OK;
 }
 
-/* Warns about a training that ended far from its optimum, because hyperparameters were scored by exact solutions. */
+/* Warns about a training that ended far from its optimum. Its hyperparameters were scored by exact solutions, so the
+   model is worse than the search predicted. */
 static mercer_status warn_if_unconverged(const mercer_fitting *self)
 {
     const mercer_report *report = &self->training;
     const char *solver = report->plan->solver;
-    /* With fewer centers than in the search the error is larger; the extrapolation to more centers is not used. */
+    /* With fewer centers than in the search a larger error is expected, with more centers a smaller one, which is not
+       taken into account. */
     double variance, held_out = fmax(self->found.error, mrc_search_error_with(&self->found, self->report.centers));
     bool exact = mercer_solver_kind_of(solver) == MERCER_SOLVER_DIRECT;
     if (exact || !self->search_report.steps || !(held_out > 0)) return MERCER_OK;
@@ -131,10 +134,11 @@ static mercer_status warn_if_unconverged(const mercer_fitting *self)
     return MERCER_OK;
 }
 
-/* Preconditioned gradient at the end of conjugate gradients, relative to that at weights of 0, from which on rounding
-   is blamed. On 26 fits of 2,000 rows it was at most 0.011 where the error was that of an exact solution, and 0.35 or
-   more, with four BLAS kernels, where it was larger: linear and smooth kernels, whose K(Z,Z) has eigenvalues below the
-   rounding of float. Along these the preconditioner magnifies the rounding of products. */
+/* Size of the preconditioned gradient at the end of conjugate gradients, relative to its size at weights of 0, from
+   which on a warning about rounding is issued. On 26 fits of 2,000 rows it was at most 0.011 where the error was that
+   of an exact solution. It was at least 0.35, with each of four BLAS libraries' kernels, where the error was larger:
+   with linear and smooth kernels, whose K(Z,Z) has eigenvalues below the rounding of float. The preconditioner
+   magnifies rounding errors in their directions. */
 #define ROUNDED 0.1
 
 /* Warns about conjugate gradients that did not reach the optimum because of rounding. */
@@ -149,9 +153,9 @@ static void warn_if_rounded(const mercer_fitting *self)
 
 /* ---- The stage --------------------------------------------------------------------------------------------------- */
 
-/* Clears the calibration of a model that is trained further, because it is that of the old weights. Without rows to
-   find another temperature, the old one stays, because it is a better guess than none; that of a checkpoint belongs
-   to this run. */
+/* Clears the calibration of a model that is trained further, because it was measured with the old weights. Without rows
+   to measure it again, the temperature stays: for a given model it is a better guess than none, and that of a
+   checkpoint belongs to this training. */
 static mercer_status forget_calibration(mercer_fitting *self)
 {
     if (self->validation || !(self->model_borrowed || self->record.resumes)) {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fit: from a dataset to a trained model, as a list of stages (stages.c) over one request (request.c: the caller's
- * options, checked once; nothing writes to them) and one record (record.c: every decision with its origin; the plan's
- * lines, the report and the note are views of it).
+ * fit: from a dataset to a trained model, as a list of stages (stages.c). All stages read one request (request.c), the
+ * caller's options, which are checked once and never written. They write their decisions with their origins to one
+ * record (record.c), from which the plan's lines, the report and the note are made.
  *
  *   samples    samples.c, class_weights.c, target_units.c     size     fit_centers.c, ridge.c
  *   search     hyperparameters.c                              centers  fit_centers.c
  *   kernel     fit_kernel.c                                   plan     budget.c, fit_train.c
  *   calibrate  calibrate.c                                    train    fit_train.c, fit_members.c
  *
- * fit_checkpoint.c saves and restores the running stage.
+ * fit_checkpoint.c saves and restores the state of the running stage.
  */
 #ifndef MRC_FIT_FITTING_H
 #define MRC_FIT_FITTING_H
@@ -26,7 +26,7 @@
 
 /* ---- Request ----------------------------------------------------------------------------------------------------- */
 
-/* The caller's options. options.train is not used: `train` is its copy, with the seed of the options. */
+/* The caller's options. `train` replaces options.train: a copy with the seed and the progress callback of the fit. */
 typedef struct mrc_fit_request {
     mercer_fit_options options;
     mercer_train_options train;
@@ -34,7 +34,7 @@ typedef struct mrc_fit_request {
 
 /* request.c: checks everything that can be checked without data. */
 mercer_status mrc_fit_check_request(mercer_context *context, mrc_fit_request *request);
-/* Returns whether the caller asked for a fit without ridge. (A ridge of 0 means that the fit chooses it.) */
+/* Returns whether the caller asked for a fit without ridge (-1). An option of 0 lets the fit choose the ridge. */
 bool mrc_fit_has_no_ridge(const mrc_fit_request *request);
 
 /* ---- Record ------------------------------------------------------------------------------------------------------ */
@@ -53,8 +53,8 @@ typedef struct mrc_decision {
 
 typedef struct mrc_fit_record {
     int effort;             /* 1 to 5; 0: not chosen yet */
-    int64_t centers;        /* number of centers; 0: open, -1: all rows */
-    double ridge;           /* ridge; 0: not chosen yet, or no ridge */
+    int64_t centers;        /* number of centers; 0: not chosen yet, -1: all rows */
+    double ridge;           /* 0: not chosen yet, or no ridge */
     mercer_switch converge; /* converge option of the trainer */
     const char *resumes;    /* path of the checkpoint to resume from; NULL: none */
     mrc_decision decisions[MRC_DECISIONS];
@@ -71,40 +71,40 @@ struct mercer_fitting {
     bool failed;         /* a stage failed: the fit cannot continue */
     bool on_device;      /* training uses device memory */
     int64_t memory;      /* host memory budget of the whole fit, in bytes */
-    int64_t device_each; /* bytes for training per rank, if several ranks train on devices; else 0 */
+    int64_t device_each; /* bytes for training per rank if several ranks train on devices, else 0 */
 
     /* Results of the stages, each set by one stage and used by later ones. */
     double *class_factors;                 /* (classes) weights of classes, owned; NULL: none */
     int64_t given_rows;                    /* rows of the data, before any are merged or held out */
     mercer_dataset_info info;              /* description of the training rows */
-    mercer_dataset *data, *validation;     /* training rows; held-out or given validation rows, or NULL; borrowed */
-    mercer_dataset *merged, *rest, *aside; /* owned, or NULL: `data` and `validation` may point to them */
-    mercer_dataset *weighted, *weighted_validation; /* owned, or NULL: data with class weights, which the datasets
-                                                       above are made from */
-    bool watched;                                   /* validation rows are scored during training, not only at its
-                                                       end */
+    mercer_dataset *data, *validation;     /* training rows; validation rows, given or held out, or NULL; borrowed */
+    mercer_dataset *merged, *rest, *aside; /* owned, or NULL; `data` and `validation` may point to them */
+    /* owned, or NULL: datasets with class weights, from which the datasets above are made */
+    mercer_dataset *weighted, *weighted_validation;
+    /* validation rows are scored during training, not only at its end */
+    bool watched;
 
     mrc_units units;                  /* transform of the targets, from the training rows, owned */
-    mercer_preprocess *preprocess;    /* fitted, owned; NULL: the model's own preprocessing is used */
-    const mercer_preprocess *applied; /* preprocessing applied to samples: the one above, or the model's */
+    mercer_preprocess *preprocess;    /* fitted, owned; NULL: `applied` is the model's */
+    const mercer_preprocess *applied; /* preprocessing of the samples: the one above or that of an existing model */
     mercer_kernel kernel;             /* kernel of the model */
 
-    double opened, deadline;            /* start and deadline on the clock of mrc_seconds; deadline 0: none */
-    bool late;                          /* the deadline stopped training */
-    double rate;                        /* measured flops per second in double; 0: not measured yet */
-    bool searches;                      /* hyperparameters are searched, or were searched before the checkpoint */
-    mrc_search_state search;            /* owned */
+    double opened, deadline; /* start and deadline on the clock of mrc_seconds; deadline 0: none */
+    bool late;               /* the deadline stopped training */
+    double rate;             /* measured flops per second in double; 0: not measured yet */
+    bool searches;           /* hyperparameters are searched, or were searched before the checkpoint was written */
+    mrc_search_state search; /* owned */
     const mrc_search_task *search_task; /* task of the running search, else NULL */
     double search_saved;                /* time of the search's last checkpoint */
     mrc_search_result found;
-    mercer_matrix journal;                   /* view of the search's journal */
-    const mercer_fitting *outer;             /* fit whose kernel and preprocessing this one reuses; NULL: none */
-    const mercer_fitting *whole;             /* fit that this one trains a member for; NULL: none */
-    int64_t number;                          /* index of the member that this fit trains */
+    mercer_matrix journal;       /* view of the search's journal */
+    const mercer_fitting *outer; /* calibration: fit whose kernel and preprocessing this one reuses; NULL: none */
+    const mercer_fitting *whole; /* fit of an averaged model that this fit is a member of; NULL: none */
+    int64_t number;              /* index of this member */
     mercer_fitting *members[MERCER_MEMBERS]; /* fits of the members after the first; owned */
 
     double spread;         /* bandwidth divided by the median distance between rows; 0: unknown */
-    bool centers_are_rows; /* center i is row i, in the type of the samples, and every row has a positive weight */
+    bool centers_are_rows; /* center i is row i, in the same type, for all rows, and every row has a positive weight */
     mercer_matrix centers; /* centers of this rank, owned until the model has copied them */
     mercer_model *model;
     bool model_borrowed; /* the caller owns the model */
@@ -125,13 +125,13 @@ struct mercer_fitting {
 /* stages.c: opens a fit with a checked request, which is copied, and runs the first stage. */
 mercer_status mrc_fitting_open(mercer_fitting **out, mercer_context *context, mercer_dataset *data,
                                const mrc_fit_request *request);
-/* Run the stages up to the plan. */
+/* Run the stages up to and including the plan. */
 mercer_status mrc_fitting_prepare(mercer_fitting *self);
 /* Run all stages. */
 mercer_status mrc_fitting_run(mercer_fitting *self);
-/* Run the stages up to the centers only, with all centers on every rank. */
+/* Run the stages up to and including the centers, for a caller that trains nothing: every rank gets all centers. */
 mercer_status mrc_fitting_centers(mercer_fitting *self);
-/* Plans a fit that has only sizes (info) and no data. */
+/* Plans a fit from the sizes in `info`, without data. */
 mercer_status mrc_fit_plan_sizes(mercer_fitting *self, mercer_plan *plan);
 
 /* The stages; the table at the top of this file lists the files of each. */
@@ -157,14 +157,15 @@ void mrc_fit_explain(mercer_fitting *self, const char *stage, const char *name, 
 void mrc_fit_record_search(mercer_fitting *self);
 void mrc_fit_record_size(mercer_fitting *self);
 void mrc_fit_record_members(mercer_fitting *self);
-/* Writes the lines of the record before the text of a plan. */
+/* Inserts the lines of the record at the beginning of a plan's text. */
 void mrc_fit_add_lines(const mercer_fitting *self, mercer_plan *plan);
 const char *mrc_origin_name(mrc_origin origin);
-/* Returns the origin of a value: that of an existing model (given or resumed); else given, or `otherwise`. */
+/* Returns the origin of a value: GIVEN or RESUMED if it comes with an existing model; else GIVEN if `given`, or
+   `otherwise`. */
 mrc_origin mrc_fit_origin(const mercer_fitting *self, bool given, mrc_origin otherwise);
 /* Fills the caller's report. */
 void mrc_fitting_fill(const mercer_fitting *self, mercer_fit_report *report);
-/* Writes a summary of the training into the model. */
+/* Stores a summary of the training in the model's note. */
 mercer_status mrc_fit_write_note(const mercer_fitting *self);
 
 /* fit_train.c: returns the trainer's options, completed by the decisions of the record. */
@@ -172,7 +173,7 @@ mercer_train_options mrc_fit_train_options(const mercer_fitting *self);
 /* Adds the lines of the record, and the time for the other members of an averaged model, to a plan. */
 void mrc_fit_complete_plan(mercer_fitting *self, mercer_plan *plan);
 
-/* Returns whether the solver's centers are the samples, in their order. */
+/* Returns whether the given solver requires that the centers are the samples, in their order. */
 bool mrc_fit_samples_are_centers(const mercer_fitting *self);
 
 /* class_weights.c: replaces `data` and `validation` by copies whose row weights include the class weights. */
@@ -187,31 +188,34 @@ mercer_status mrc_fit_population_weights(const mercer_fitting *self, const merce
 void mrc_fit_class_shift(const mercer_fitting *self, double temperature, double *shift);
 
 /* samples.c */
-/* Returns whether equal samples are to be merged. */
+/* Returns whether equal samples are merged: unless the option is off, or a comparison of the rows would take too
+   long. */
 bool mrc_fit_merges(const mercer_fitting *self);
-/* Finds the first row of each set of rows with equal features: *rows (*count), ascending, allocated in the scope. */
+/* Finds the first row of each set of rows with equal features. *rows (*count): these row numbers, ascending; owned by
+   the scope. */
 mercer_status mrc_fit_distinct_rows(mrc_scope *scope, const mercer_dataset *data, int64_t **rows, int64_t *count);
 
 /* Returns the total weight of the samples. */
 double mrc_fit_count_samples(const mercer_dataset *data);
 
-/* fit_kernel.c: checks that an existing model fits the data and the options. */
+/* fit_kernel.c: checks that an existing model matches the data and the options. */
 mercer_status mrc_fit_check_model(mercer_fitting *self);
 mercer_status mrc_fit_open_stream(mercer_fitting *self, uint64_t seed, int64_t samples, mercer_source *source);
 mercer_status mrc_fit_create_model(mercer_fitting *self);
 mercer_status mrc_fit_read_validation(mercer_fitting *self);
-/* Returns the type of the preprocessed samples without a pass over them. */
+/* Predicts the type of the preprocessed samples, without reading them. */
 mercer_dtype mrc_fit_points(const mercer_fit_options *options, const mercer_dataset_info *info);
 /* Returns the preprocessing that the options select for these data. */
 const char *mrc_fit_preprocess(const mercer_fit_options *options, const mercer_dataset_info *info);
 
-/* Parses the kernel of the options and uses `bandwidth` if its text has none; *open: it has none. */
+/* Parses the kernel of the options. *open: its text sets no bandwidth, so `bandwidth` is used. */
 mercer_status mrc_fit_parse_kernel(const mercer_fit_options *options, mercer_context *context, double bandwidth,
                                    mercer_kernel *out, bool *open);
-/* Computes the median distance between some preprocessed rows, in the norm of the kernel, within half of `memory`. */
+/* Computes the median distance between some preprocessed rows, in the norm of the kernel. Uses up to half of
+   `memory`. */
 mercer_status mrc_fit_median_distance(mercer_context *context, const mercer_kernel *kernel, const mercer_dataset *data,
                                       const mercer_preprocess *preprocess, int64_t memory, double *out);
-/* Makes a metric, given as weights or for norm 2 also as M, the last step of the preprocessing. */
+/* Adds a metric to the preprocessing as its last step: weights, or for norm 2 also a matrix M. */
 mercer_status mrc_fit_set_metric(mercer_context *context, mercer_preprocess *preprocess, const mercer_kernel *kernel,
                                  const mercer_matrix *metric, int64_t features);
 /* Returns why a fit does not begin with a hyperparameter search; NULL: it does, if it has enough rows. */
@@ -224,25 +228,25 @@ bool mrc_fit_asks_for_search(const mercer_fit_options *options);
 /* Returns the number of centers of the effort level. */
 int64_t mrc_fit_default_centers(const mercer_fitting *self);
 
-/* fit_checkpoint.c: prepares the task to resume the search of a checkpoint, if record.resumes is set, and to save
-   its state with the same options as training. */
+/* fit_checkpoint.c: restores the state of a search from the checkpoint record.resumes, if set, and makes the task save
+   its state, by the checkpoint options of training. */
 mercer_status mrc_fit_open_search_state(mercer_fitting *self, mrc_search_task *task);
-/* Opens a checkpoint and restores its effort. *searching: the checkpoint is of a search; if not, it is of a
-   training, and the ridge and the results of the search are restored, too. */
+/* Opens a checkpoint and restores its effort. *searching: it was written during a search. A checkpoint of a training
+   also has the ridge and the results of the search, which are restored. */
 mercer_status mrc_fit_open_checkpoint(mercer_fitting *self, const char *path, bool *searching);
 /* Sets the model's record, which checkpoints store. */
 mercer_status mrc_fit_set_record(const mercer_fitting *self);
 
-/* target_units.c: find the transform of the targets from the training rows, and set it in the model. */
+/* target_units.c: determine the transform of the targets from the training rows; store it in the model. */
 mercer_status mrc_fit_find_units(mercer_fitting *self);
 mercer_status mrc_fit_set_units(mercer_fitting *self);
 
 /* ridge.c: chooses record.ridge by the error on held-out rows, for the chosen kernel and preprocessing. */
 mercer_status mrc_fit_choose_ridge(mercer_fitting *self);
 
-/* fit_centers.c: sets record.centers, if open, and record.converge of a fit that searches. */
+/* fit_centers.c: sets record.centers and record.converge of a fit that searches, unless they are given. */
 mercer_status mrc_fit_choose_size(mercer_fitting *self);
-/* Chooses the centers: this rank's share if shared, else all of them. */
+/* Chooses the centers: this rank's share if `shared`, else all of them on every rank. */
 mercer_status mrc_fit_choose_centers(mercer_fitting *self, bool shared);
 bool mrc_fit_is_augmented(const mercer_fit_options *options);
 int64_t mrc_fit_center_count(const mercer_fitting *self);
@@ -252,28 +256,28 @@ bool mrc_fit_all_rows_count(const mercer_fitting *self);
 
 /* budget.c */
 mercer_status mrc_fit_find_memory(mercer_fitting *self);
-/* Returns the memory left for training after the data, p centers with their weights, and everything else. It is
-   computed from sizes only, so that a resumed training gets the same value. */
+/* Returns the bytes left for training p centers (see the formula in budget.c). They are computed from sizes only, so
+   that a resumed training gets the same value. */
 int64_t mrc_fit_memory_left(const mercer_fitting *self, int64_t p);
 int64_t mrc_fit_validation_rows(const mercer_fitting *self);
 mercer_dtype mrc_fit_target_type(const mercer_fitting *self);
-/* Plan for p centers in the memory left for training; if they do not fit, fail and report the largest number that
-   does. */
+/* Plans a training with p centers in the memory that is left for it. Fails if they do not fit, with the largest number
+   that does in the message and in report.largest_centers. plan may be NULL. */
 mercer_status mrc_fit_plan(mercer_fitting *self, int64_t p, mercer_plan *plan);
-/* The same as mrc_fit_plan, but a plan that does not fit is not an error. */
+/* Returns whether p centers fit, and then sets *plan. */
 bool mrc_fit_try_plan(const mercer_fitting *self, int64_t p, mercer_plan *plan);
 
 /* fit_members.c: returns the number of models to average at this effort. */
 int64_t mrc_fit_member_count(const mercer_fitting *self);
-/* Trains the members after the first, up to the number that the deadline allows, and adds them to the model. */
+/* Trains the members after the first, as many as the deadline allows, and adds them to the model. */
 mercer_status mrc_fit_train_members(mercer_fitting *self);
 
-/* hyperparameters.c: predicts the seconds of a fit after its search, for its plan. */
+/* hyperparameters.c: predicts the total seconds of a fit when its training is planned. */
 void mrc_fit_predict(mercer_fitting *self, const mercer_plan *plan);
-/* Returns whether the temperature is found by cross-validation. */
+/* Returns whether the temperature is determined by cross-validation, which trains three more models. */
 bool mrc_fit_is_cross_validated(const mercer_fitting *self);
-/* Finds the temperature that minimizes the cross-entropy of the labels. log_factors (c): logarithms of the class
-   weights; the scores are shifted by -T times them; NULL: none. */
+/* Computes the temperature T that minimizes the cross-entropy of the labels. log_factors (c): logarithms of the class
+   weights, by which logits are shifted; NULL: none. */
 mercer_status mrc_temperature(mercer_context *context, double *out, const mercer_matrix *scores, const int32_t *labels,
                               const double *weights, const double *log_factors);
 

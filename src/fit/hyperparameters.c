@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Stage search, the hyperparameters of a fit: whether they are searched, with which effort, and the results for later
- * stages: kernel, fitted preprocessing, ridge and number of centers.
+ * Stage search: decides whether hyperparameters are searched and with which effort, runs the search, and stores its
+ * results for later stages: kernel, fitted preprocessing, ridge, and errors by number of centers.
  *
- * Given hyperparameters are fixed and the others are searched. If the caller leaves the decision open
- * (mercer_fit_options.search.tune is AUTO), a search runs for tables:
+ * Given hyperparameters are fixed, the others are searched. If search.tune is AUTO, a search runs for tables:
  *
- *   a table       numbers that would be standardized, from text and arrays of floats; not bytes, half floats, sparse or
- *                 computed samples, or images; at most 1,024 features
+ *   a table       features that are standardized by default, such as those from text and arrays of floats; not bytes,
+ *                 half floats, sparse or computed samples, or images; at most 1,024 features
  *   enough memory samples take at most a quarter of it; a larger file is streamed and read only a few times
  *
- * A fit without a search still chooses its ridge (fit/ridge.c).
+ * A fit without a search chooses only its ridge (fit/ridge.c).
  *
- * Effort and budget: an effort level sets sizes. A budget is wall-clock time; it selects the largest effort whose
- * predicted time fits, and sets a deadline for search and training.
+ * Effort and budget: the effort level sets the sizes of search and model. A budget is wall-clock time; it selects the
+ * largest effort whose predicted time fits, and sets a deadline for search and training.
  */
 #include "fit/fitting.h"
 
@@ -28,13 +27,14 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Ratio of held-out errors above which a warning about a given ridge is issued. */
+/* A given ridge leads to a warning if its held-out error is this many times that of the best other ridge. */
 #define RIDGE_LOSS 1.1
 
-/* Number of centers without a search, by effort. Those with a search are in search/search_effort.c. */
+/* Numbers of centers of the effort levels for fits without a search; search/search_effort.c has those with one. */
 static const int64_t plain_centers[MRC_MOST_EFFORT] = {2500, 5000, 10000, 20000, 40000};
 
-/* Returns whether a metric of the kernel can be searched: it must be a function of the L1 or L2 distance. */
+/* Returns whether the search supports the given kernel: it must be a function of the L1 or L2 distance with a known
+   derivative. */
 static bool is_searchable(const mercer_fit_options *options)
 {
     mercer_kernel kernel, slope;
@@ -45,8 +45,9 @@ static bool is_searchable(const mercer_fit_options *options)
 
 /* ---- Whether to search ------------------------------------------------------------------------------------------- */
 
-enum { LEAST_ROWS = 50, MOST_FEATURES = 1024 }; /* the search requires as many distinct rows */
+enum { LEAST_ROWS = 50, MOST_FEATURES = 1024 }; /* LEAST_ROWS: as many distinct rows as mrc_search_possible requires */
 
+/* Returns why samples are not searched by default; NULL: they are. */
 static const char *not_a_table(const mercer_dataset_info *info, int64_t memory)
 {
     double bytes = (double)info->rows * (double)info->features * (double)mrc_dtype_size(info->dtype);
@@ -74,7 +75,7 @@ const char *mrc_fit_search_skipped(const mercer_fit_options *options, const merc
     return mrc_fit_asks_for_search(options) ? NULL : not_a_table(info, memory);
 }
 
-/* Warns about hyperparameters that are neither given nor searched because of a given option. */
+/* Warns about hyperparameters that stay at their defaults because some option prevents or restricts the search. */
 static void warn_about_defaults(const mercer_fitting *self)
 {
     const mercer_fit_options *options = &self->request->options;
@@ -107,7 +108,7 @@ static void warn_about_defaults(const mercer_fitting *self)
         mrc_warn(context, "kernel.metric", "metric is given, so weights of the features are not searched");
 }
 
-/* Warns about options that ask for a longer search where the data allow none. */
+/* Warns about options of the search for data that are not searched. */
 static void warn_about_no_search(const mercer_fitting *self)
 {
     const mercer_fit_options *options = &self->request->options;
@@ -124,7 +125,8 @@ static void warn_about_no_search(const mercer_fitting *self)
                      strchr(all[i].name, '.') + 1, self->search_report.skipped);
 }
 
-/* Warns about decisions on the search. possible: there are enough different rows. */
+/* Issues the warnings about a search that does not run, or that keeps given values. possible: there are enough distinct
+   rows. Fits inside of another fit are silent: the outer fit has warned. */
 static void warn_about_search(const mercer_fitting *self, bool possible)
 {
     const mercer_fit_options open = {0};
@@ -134,7 +136,8 @@ static void warn_about_search(const mercer_fitting *self, bool possible)
     if (!by_default && !self->searches) warn_about_no_search(self);
 }
 
-/* Sets `searches` and search_report.skipped. */
+/* Decides whether to search (sets `searches` and search_report.skipped), and warns about hyperparameters that are
+   neither given nor searched. */
 static mercer_status decide_search(mercer_fitting *self)
 {
     const mercer_fit_options *options = &self->request->options;
@@ -162,11 +165,12 @@ int64_t mrc_fit_default_centers(const mercer_fitting *self)
     return self->searches ? sizes.final_centers / (halved ? 2 : 1) : plain_centers[effort - 1];
 }
 
-/* Factor for passes over memory that plans do not count: without it, fits of the tables of docs/tables.md took up to
-   2.6 times the predicted seconds of training. */
+/* Factor for passes over memory, which plans do not count: without it, the training of the tables of docs/tables.md
+   took up to 2.6 times the predicted seconds. */
 #define UNCOUNTED 2
 
-/* Predicts the seconds of training and calibration. */
+/* Predicts the seconds of training and calibration of one model. The plan assumes a nominal rate; `rate` is
+   measured. */
 static double predict_training(const mercer_fitting *self, const mercer_plan *plan)
 {
     const mrc_machine machine = mrc_machine_of(self->context);
@@ -206,7 +210,8 @@ void mrc_fit_predict(mercer_fitting *self, const mercer_plan *plan)
         self->report.predicted_seconds = elapsed(self) + training + others * (predict_search(self) + training);
 }
 
-/* Chooses the largest effort that is predicted to fit the budget. */
+/* Sets the largest effort whose predicted seconds fit the budget. If even effort 1 takes longer, it is used with a
+   warning. */
 static void fit_budget(mercer_fitting *self)
 {
     const mercer_fit_options *options = &self->request->options;
@@ -231,8 +236,8 @@ static mercer_status choose_effort(mercer_fitting *self)
     MRC_TRY(mrc_measure_rate(self->context, &self->rate));
     self->report.predicted_seconds = elapsed(self) + predict_seconds(self);
     if (!(options->search.budget > 0)) return MERCER_OK;
-    /* Ranks must stop together, so they have no deadline. Calibration by cross-validation needs a share of the
-       budget. */
+    /* Ranks must stop at the same step, so they have no deadline. Calibration by cross-validation trains more models
+       after the deadline, so it needs a share of the budget. */
     double share = mrc_fit_is_cross_validated(self) ? 0.5 : 0.9;
     if (!options->run.comm) self->deadline = self->opened + share * options->search.budget;
     if (!resumed) fit_budget(self);
@@ -243,8 +248,8 @@ static mercer_status choose_effort(mercer_fitting *self)
 
 /* ---- The search -------------------------------------------------------------------------------------------------- */
 
-/* Fits the given preprocessing, with the given metric, or the default one if a metric is given or learned. *out is
-   not changed if the search chooses the preprocessing. */
+/* Fits the preprocessing that the search must use: the given one, or the default one if a metric is given or learned.
+   Adds a given metric to it. *out is not changed if the search chooses the preprocessing. */
 static mercer_status fit_given(mercer_fitting *self, const mercer_kernel *kernel, mercer_preprocess **out)
 {
     const mercer_fit_options *options = &self->request->options;
@@ -255,7 +260,8 @@ static mercer_status fit_given(mercer_fitting *self, const mercer_kernel *kernel
     return mrc_fit_set_metric(self->context, *out, kernel, options->kernel.metric, self->info.features);
 }
 
-/* Takes kernel, preprocessing and ridge from the search. */
+/* Stores the result of the search in the fit, its record and its reports. Warns if a given ridge is much worse than
+   others. */
 static mercer_status take_result(mercer_fitting *self)
 {
     mrc_search_result *found = &self->found;
@@ -282,6 +288,7 @@ static mercer_status take_result(mercer_fitting *self)
     return MERCER_OK;
 }
 
+/* Describes the search by the options of the fit, runs it, and stores its result. */
 static mercer_status search(mercer_fitting *self)
 {
     const mercer_fit_options *options = &self->request->options;
@@ -304,7 +311,8 @@ static mercer_status search(mercer_fitting *self)
                             .effort = self->record.effort,
                             .memory = self->memory,
                             .seed = options->run.seed,
-                            /* half of the budget is for training; later members are started only if there is time */
+                            /* half of the budget is for training; members after the first are started only if there is
+                               time */
                             .deadline =
                                 self->deadline > 0 && !self->whole ? self->opened + options->search.budget / 2 : 0,
                             .progress = options->run.progress,
@@ -320,11 +328,12 @@ static mercer_status search(mercer_fitting *self)
 
 /* ---- The stage --------------------------------------------------------------------------------------------------- */
 
+/* Returns how the effort was chosen. */
 static mrc_origin effort_origin(const mercer_fitting *self)
 {
     const mercer_fit_options *options = &self->request->options;
     if (self->record.resumes) return MRC_RESUMED;
-    if (options->search.budget > 0) return MRC_FROM_DATA; /* and from the machine's speed */
+    if (options->search.budget > 0) return MRC_FROM_DATA; /* from the sizes of the data and the speed of the machine */
     return options->search.effort > 0 ? MRC_GIVEN : MRC_DEFAULT;
 }
 
@@ -370,7 +379,7 @@ mercer_status mrc_stage_search(mercer_fitting *self)
 {
     if (self->searches && !self->model_exists) {
         MRC_TRY(search(self));
-        self->record.resumes = NULL; /* the checkpoint contains no training */
+        self->record.resumes = NULL; /* it was a checkpoint of the search, so training starts from the beginning */
     }
     mrc_fit_record_search(self);
     return MERCER_OK;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The record of a fit: its decisions, and what is made from them: lines of the plan, the report, the note in the
-   model. */
+/* The record of a fit: its decisions, and the texts that are made from them (lines of the plan, the report, the model's
+   note). */
 #include "fit/fitting.h"
 
 #include "core/matrix.h"
@@ -94,8 +94,8 @@ static json_t *real_number(double value)
     return isfinite(value) ? json_real(value) : json_null();
 }
 
-/* Returns a summary for the model file. It contains nothing that differs between two fits with the same result.
-   "mercer train" is the program whose fits have such a note. */
+/* Returns a summary for the model file, as JSON. It contains neither times nor names of files, so that fits with the
+   same result write identical files. Readers recognize it by the program's name. */
 static char *training_note(const mercer_fitting *self)
 {
     const mercer_report *report = &self->training;
@@ -114,7 +114,8 @@ static char *training_note(const mercer_fitting *self)
     json_object_set_new(note, "ridge", real_number(report->plan->lambda));
     json_object_set_new(note, "weight", real_number(mrc_fit_count_samples(self->data)));
     if (options->data.augment) json_object_set_new(note, "augment", json_string(options->data.augment));
-    return json_dumps(note, JSON_SORT_KEYS | JSON_REAL_PRECISION(17)); /* all digits, because the ridge is read back */
+    /* all digits, because a later fit reads the ridge from it */
+    return json_dumps(note, JSON_SORT_KEYS | JSON_REAL_PRECISION(17));
 }
 
 mercer_status mrc_fit_write_note(const mercer_fitting *self)

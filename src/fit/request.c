@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The request of a fit: the caller's options, copied and checked once. All checks that need no data are here; after an
+ * The request of a fit: the caller's options, copied and checked once. All checks that need no data are here. After an
  * error mercer_last_error_field returns the name of the option.
  */
 #include "fit/fitting.h"
@@ -14,7 +14,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Fails with MERCER_ERROR_ARGUMENT unless a text is NULL or in the NULL-terminated list. */
+/* Fails with MERCER_ERROR_ARGUMENT unless a text is NULL or equal to a word of the NULL-terminated list. */
 static mercer_status check_word(mercer_context *context, const char *option, const char *text, const char *const *words,
                                 const char *valid)
 {
@@ -27,6 +27,7 @@ static mercer_status check_word(mercer_context *context, const char *option, con
 
 /* ---- Data and targets -------------------------------------------------------------------------------------------- */
 
+/* Checks the ranges of all numbers that no other function checks, and the element types. */
 static mercer_status check_numbers(mercer_context *context, const mercer_fit_options *options)
 {
     const struct {
@@ -57,6 +58,7 @@ static mercer_status check_numbers(mercer_context *context, const mercer_fit_opt
     return MERCER_OK;
 }
 
+/* Refuses options that exclude each other. */
 static mercer_status check_together(mercer_context *context, const mrc_fit_request *request)
 {
     const mercer_fit_options *options = &request->options;
@@ -93,6 +95,7 @@ static mercer_status check_targets(mercer_context *context, const mercer_fit_opt
 
 /* ---- Kernel and search ------------------------------------------------------------------------------------------- */
 
+/* Checks a bandwidth that is given outside of the kernel's text. open: the text sets none. */
 static mercer_status check_bandwidth(mercer_context *context, const mercer_fit_options *options, bool open)
 {
     const char *kernel = options->kernel.spec ? options->kernel.spec : MRC_DEFAULT_KERNEL;
@@ -125,6 +128,7 @@ static mercer_status check_kernel(mercer_context *context, const mercer_fit_opti
                : mrc_blame(context, "kernel.bandwidth", check_bandwidth(context, options, open));
 }
 
+/* Refuses learn_features with options that prevent a search, and with kernels that have no gradient. */
 static mercer_status check_learning(mercer_context *context, const mercer_fit_options *options)
 {
     mercer_kernel kernel, slope;
@@ -200,7 +204,8 @@ static mercer_status check_centers(mercer_context *context, const mercer_fit_opt
 
 /* ---- All options ------------------------------------------------------------------------------------------------- */
 
-/* Checks the words of each group that later versions use. */
+/* Checks that the reserved fields of all groups are 0. Later versions may use them, and a caller that sets one expects
+   an effect. */
 static mercer_status check_reserved(mercer_context *context, const mercer_fit_options *options)
 {
     const struct {
@@ -231,7 +236,7 @@ mercer_status mrc_fit_check_request(mercer_context *context, mrc_fit_request *re
     MRC_TRY(check_numbers(context, options));
     mrc_reason reason;
     if (mrc_plan_check_options(&request->train, &reason) != MERCER_OK)
-        return mrc_fail_with(context, &reason); /* check now instead of after a search */
+        return mrc_fail_with(context, &reason); /* the planner would check them, too, but only after the search */
     MRC_TRY(check_together(context, request));
     MRC_TRY(check_targets(context, options));
     MRC_TRY(check_kernel(context, options));

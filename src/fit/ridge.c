@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The ridge of a fit without a hyperparameter search, because it has few rows, the samples are not a table, or the
- * search is off. Without a ridge such a fit interpolates, and its errors on new rows can be arbitrarily large.
+ * The ridge of a fit without a hyperparameter search, which has too few rows, samples that are not a table, or tune
+ * off. Without a ridge such a fit would interpolate, and its errors on new rows could be arbitrarily large.
  *
  *   l*      = the largest l with E(l) <= (1 + SLACK) min E        lambda = l* k W
  *   E(l)    the squared error of small fits (search/small_fits.h) on held-out rows, in the units of training
  *   k, W    mean of K(z, z); total weight of the training rows
  *
- * The small fits have at most 8,192 rows and 1,024 centers; below 2,000 rows E is cross-validated (search/split.c).
- * More centers need a larger ridge rather than a smaller one, so the largest l within SLACK is used. Fewer than
- * LEAST_ROWS rows do not determine a ridge: l* is then DEFAULT_RIDGE. A model that is trained further uses the ridge in
- * its note.
+ * The small fits have at most 8,192 rows and 1,024 centers; below 2,000 rows E is cross-validated (search/split.c). The
+ * model may have more centers, which need a larger ridge if anything, so the largest l within SLACK is used. Fewer than
+ * LEAST_ROWS rows do not determine a ridge: l* is then DEFAULT_RIDGE. A model that is trained further keeps the ridge
+ * of its note.
  *
- * Generalized cross-validation is not an alternative, because it treats equal or grouped rows as independent. On six
- * tables with groups of four similar rows its ridges were up to 10^6 times smaller, and AUC decreased by up to .035;
- * without groups R2 decreased by up to .06.
+ * Generalized cross-validation was tried instead. It treats equal or grouped rows as independent: on six tables with
+ * groups of four similar rows its ridges were up to 10^6 times smaller, and AUC was lower by up to .035. Without groups
+ * R2 was lower by up to .06.
  *
- * Cost: n p^2 flops, and p^3 / 3 per ridge; with cross-validation 2 n^3 / 3 per ridge. Measured with AVX-512: 0.7 s on
- * one core for 1,900 rows and as many centers; 0.02 s on two cores for 12,000 rows and 200 centers.
+ * Cost: n p^2 flops and p^3 / 3 per ridge; with cross-validation 2 n^3 / 3 per ridge. Measured with AVX-512: 0.7 s on
+ * one core for 1,900 rows, all of them centers; 0.02 s on two cores for 12,000 rows and 200 centers.
  */
 #include "fit/fitting.h"
 
@@ -46,7 +46,7 @@ typedef struct ridge_search {
     double ridges[RIDGES]; /* relative_ridges times scale */
 } ridge_search;
 
-/* Reads the rows of the split, preprocessed, and their targets in the units of training. */
+/* Reads the rows of the split, preprocessed, and their transformed targets. */
 static mercer_status read_rows(ridge_search *self)
 {
     const mercer_fitting *fitting = self->fitting;
@@ -66,7 +66,7 @@ static mercer_status read_rows(ridge_search *self)
     return MERCER_OK;
 }
 
-/* Copies the first rows of the training folds, taken from the folds in turn, into z. */
+/* Copies training rows into z, taken from the folds in turn. */
 static void gather_rows(const mrc_small_rows *rows, const mercer_matrix *z)
 {
     const mrc_folds *folds = &rows->folds;
@@ -78,6 +78,8 @@ static void gather_rows(const mrc_small_rows *rows, const mercer_matrix *z)
                 memcpy(mrc_row(z, done++), mrc_row(&rows->x, folds->start[f] + i), bytes);
 }
 
+/* Computes the mean of K(z, z), relative to which ridges are tried: kernels such as polynomials have values far from
+   1. */
 static mercer_status find_scale(ridge_search *self)
 {
     mrc_backend *backend = self->fitting->context->backend;
@@ -98,7 +100,7 @@ static mercer_status find_scale(ridge_search *self)
     return MERCER_OK;
 }
 
-/* Sets *out to the chosen ridge relative to the scale; *out is not changed if no small fit could be solved. */
+/* Sets *out to the chosen ridge, relative to the scale. *out is not changed if no small fit could be solved. */
 static mercer_status compare(ridge_search *self, double *out)
 {
     mercer_context *context = self->fitting->context;
@@ -112,6 +114,7 @@ static mercer_status compare(ridge_search *self, double *out)
     return MERCER_OK;
 }
 
+/* Chooses a ridge relative to the scale. *ridge is not changed if the rows do not determine one. */
 static mercer_status search(ridge_search *self, double *ridge)
 {
     const mercer_dataset *data = self->fitting->data;
@@ -127,8 +130,8 @@ static mercer_status search(ridge_search *self, double *ridge)
     return compare(self, ridge);
 }
 
-/* Sets record.ridge to the ridge in the model's note, scaled to the current total weight. Returns false if it is
-   unknown. */
+/* Sets record.ridge to the ridge of the model's note, in proportion to the total weight of the samples. Returns false
+   if the model has no such note. */
 static bool recall_ridge(mercer_fitting *self)
 {
     json_auto_t *note = self->model && self->model->note ? json_loads(self->model->note, 0, NULL) : NULL;

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Stage samples: the training rows. Equal rows are merged, and some are held out.
+ * Stage samples: merges equal rows, and holds out validation rows.
  *
- * Merging: a sample of weight 2 and a row that occurs twice must give the same model. So samples with equal features,
- * targets and keys are merged into one with the sum of their weights, samples of weight 0 are dropped, and the rest is
- * sorted by content only: the fit is then a function of the weighted set of samples, not of their order or repetition.
- * Distinct samples without weights stay in their order.
+ * Merging: a sample of weight 2 and two equal samples must give the same model. So samples with equal features, targets
+ * and keys are merged into one with the sum of their weights, samples of weight 0 are dropped, and the rest is sorted
+ * by content. The fit then depends on the weighted set of samples only, not on order or repetition. Distinct samples
+ * without weights stay in their order.
  *
- * Holding out: whole units (data/equal_rows.h) are drawn in random order until enough rows are held out; with times,
- * the latest rows are. At least one unit of each class remains for training.
+ * Holding out: units (data/equal_rows.h) are drawn in random order until enough rows are held out. With times, the
+ * latest rows are held out instead. At least one unit of each class remains for training.
  *
- * Cost: a read of the rows and a sort of n hashes (merging); the same and a copy of the rows (holding out), unless the
- * rows are too large to copy: see hold_out.
+ * Cost of merging: a pass over the rows and a sort of n hashes. Holding out costs the same again and a copy of the
+ * rows, unless they are too large to copy: see hold_out.
  */
 #include "fit/fitting.h"
 
@@ -24,13 +24,16 @@
 #include <string.h>
 
 enum {
-    MERGED_ROWS = 1000000,      /* upper limit: hashing and sorting 1,000,000 rows of 20 floats takes about a second */
-    MERGED_DEVICE_ROWS = 10000, /* upper limit for device memory, where each row is fetched separately */
+    /* largest table to merge: hashing and sorting 1,000,000 rows of 20 floats takes about a second */
+    MERGED_ROWS = 1000000,
+    MERGED_DEVICE_ROWS = 10000, /* the same limit for device memory, from which rows are fetched one at a time */
+    /* largest table that is calibrated by cross-validation instead of on held-out rows */
     CROSS_VALIDATED_ROWS = 5000,
+    /* largest number of rows that are held out without being asked for */
     HELD_ROWS = 2000,
     HELD_SHARE = 20,
     HELD_SHARE_INTERVALS = 10,
-    HELD_SHARE_GROUPS = 5 /* a group contributes as much to intervals as one row, so more rows are held out */
+    HELD_SHARE_GROUPS = 5 /* 1 / share; a group is worth only one row for intervals, so more rows are held out */
 };
 #define RANDOM_HELD UINT64_C(0x68656c64)
 
@@ -48,8 +51,8 @@ mercer_status mrc_fit_distinct_rows(mrc_scope *scope, const mercer_dataset *data
     return MERCER_OK;
 }
 
-/* Sets order to the first row of each run of equal rows with a positive total weight, and weights to that weight.
-   Returns the number of these runs. */
+/* Sums the weights of runs of equal rows, and drops runs of total weight 0. Sets order to the first row and weights to
+   the total weight of each remaining run; *ones: these weights are all 1. Returns the number of remaining runs. */
 static int64_t sum_weights(const mercer_dataset *data, int64_t *order, const int64_t *start, int64_t runs,
                            double *weights, bool *ones)
 {
@@ -65,6 +68,7 @@ static int64_t sum_weights(const mercer_dataset *data, int64_t *order, const int
     return count;
 }
 
+/* Makes `data` the merged samples. Without any equal rows or weights it stays as it is. */
 static mercer_status take_merged(mercer_fitting *self, const int64_t *rows, const double *weights, int64_t count,
                                  bool ones)
 {
@@ -116,7 +120,7 @@ double mrc_fit_count_samples(const mercer_dataset *data)
 
 /* ---- Holding out ----------------------------------------------------------------------------------------------- */
 
-/* Marks the latest rows, at least `held` of them, with all rows of the same time. */
+/* Marks the latest rows: at least `held`, and all rows that have the same time as the earliest of these. */
 static mercer_status mark_latest(const mercer_fitting *self, int64_t held, bool *marks)
 {
     const mercer_dataset *data = self->data;
@@ -138,8 +142,8 @@ static mercer_status mark_latest(const mercer_fitting *self, int64_t held, bool 
     return MERCER_OK;
 }
 
-/* Returns whether a unit can be held out: every class must have other training rows. left (classes): training rows
-   per class, updated if so. */
+/* Returns whether a unit can be held out, that is, its classes have other training rows. left (classes): remaining
+   training rows per class, reduced if so. */
 static bool may_leave(const mercer_dataset *data, const int64_t *rows, int64_t count, int64_t *left)
 {
     bool may = true;
@@ -160,8 +164,8 @@ static void sort_by_unit(const int64_t *unit, int64_t n, int64_t units, int64_t 
     start[0] = 0;
 }
 
-/* Marks whole units in random order until `held` rows are marked. *units: number of units; a single unit is not
-   marked. */
+/* Marks whole units, in random order, until `held` rows are marked; one unit always remains. *units: number of
+   units. */
 static mercer_status mark_units(const mercer_fitting *self, int64_t held, bool *marks, int64_t *units)
 {
     const mercer_dataset *data = self->data;
@@ -183,7 +187,7 @@ static mercer_status mark_units(const mercer_fitting *self, int64_t held, bool *
     return MERCER_OK;
 }
 
-/* Sets `rest` to the same rows with weight 0 for the marked rows. */
+/* Sets `rest` to all rows, with weight 0 for the marked ones. */
 static mercer_status drop_weights(mercer_fitting *self, const bool *marks)
 {
     const mercer_dataset *data = self->data;
@@ -194,6 +198,7 @@ static mercer_status drop_weights(mercer_fitting *self, const bool *marks)
     return MERCER_OK;
 }
 
+/* Copies the marked or the other rows into a new dataset. rows (n): scratch space. */
 static mercer_status take_part(const mercer_dataset *data, const bool *marks, bool wanted, int64_t *rows,
                                mercer_dataset **out)
 {
@@ -203,7 +208,7 @@ static mercer_status take_part(const mercer_dataset *data, const bool *marks, bo
     return mrc_dataset_take(out, data, rows, count);
 }
 
-/* Marks the held-out rows. *possible: some rows could be marked. */
+/* Marks the rows to hold out. *possible: some rows could be marked. */
 static mercer_status mark_rows(const mercer_fitting *self, int64_t held, bool *marks, bool *possible)
 {
     const mercer_dataset *data = self->data;
@@ -221,9 +226,9 @@ static mercer_status mark_rows(const mercer_fitting *self, int64_t held, bool *m
 }
 
 /*
- * Sets `aside` and `rest`. The rows are copied into two datasets, with two exceptions for samples larger than a quarter
- * of the memory: of a mapped file without groups and times the last rows are held out; otherwise held-out rows stay in
- * place with weight 0.
+ * Splits `data` into held-out rows (`aside`) and training rows (`rest`) by copying them into two datasets. Samples that
+ * take more than a quarter of the memory are not copied: of a mapped file without groups and times the last rows are
+ * held out; otherwise the held-out rows stay among the training rows with weight 0.
  */
 static mercer_status hold_out(mercer_fitting *self, int64_t held)
 {
@@ -252,12 +257,13 @@ static mercer_status hold_out(mercer_fitting *self, int64_t held)
     return in_place ? drop_weights(self, marks) : take_part(data, marks, false, numbers, &self->rest);
 }
 
-/* Chooses the number of rows to hold out for intervals and calibration if no share is given. 0: none are needed. */
+/* Chooses the number of rows to hold out for intervals and calibration if the caller has not set a share. 0: none are
+   needed. */
 static mercer_status choose_held(const mercer_fitting *self, int64_t *held)
 {
     const mercer_dataset *data = self->data;
     bool intervals = self->request->options.validation.intervals == MERCER_ON, times = data->key_kind == MRC_KEYS_TIMES;
-    /* Small datasets are calibrated by cross-validation, which is not possible with times. */
+    /* Small datasets are calibrated by cross-validation, which with times would train on later rows than it scores. */
     bool crossed = data->rows <= CROSS_VALIDATED_ROWS && !times;
     *held = 0;
     if (!intervals && (crossed || data->outputs < 2)) return MERCER_OK;
@@ -270,6 +276,7 @@ static mercer_status choose_held(const mercer_fitting *self, int64_t *held)
                     (long long)data->rows);
 }
 
+/* Determines the validation rows: given, held out by request, or held out for calibration and intervals. */
 static mercer_status split(mercer_fitting *self)
 {
     const mercer_fit_options *options = &self->request->options;
@@ -292,6 +299,7 @@ static mercer_status split(mercer_fitting *self)
     return MERCER_OK;
 }
 
+/* Class weights are multiplied in first, so that merging and splitting see the final weights. */
 static mercer_status take_samples(mercer_fitting *self)
 {
     self->validation = self->request->options.validation.data;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The list of stages and the driver that runs them in order. A stage reads the request and the results of earlier
- * stages, and sets its own part of the fit. A fit cannot continue after a stage has failed.
+ * stages, and sets its own part of struct mercer_fitting. A fit cannot continue after a stage has failed.
  *
- * To add a stage: a function mrc_stage_<name> in its own file, its declaration in fitting.h, a row in the list.
+ * To add a stage, write a function mrc_stage_<name> in its own file, declare it in fitting.h, and add a row to the
+ * list.
  */
 #include "fit/fitting.h"
 
@@ -89,7 +90,7 @@ mercer_status mrc_fitting_run(mercer_fitting *self)
     if (!self->trainer)
         return mrc_fail(self->context, MERCER_ERROR_ARGUMENT,
                         "the model was already taken from the fitting; open a new one");
-    self->stage = train, self->failed = false; /* a fit may be trained again */
+    self->stage = train, self->failed = false; /* a fit can be trained again, for example after a stop */
     return run_through(self, "calibrate");
 }
 
@@ -128,7 +129,7 @@ mercer_status mrc_fit_plan_sizes(mercer_fitting *self, mercer_plan *plan)
     snprintf(report->center_method, sizeof report->center_method, "%s", mrc_fit_center_method(self));
     mrc_fit_record_search(self);
     mrc_fit_record_size(self);
-    /* The ridge is chosen once the data are known. A plan from sizes uses an arbitrary value: costs do not depend on
+    /* The ridge is chosen from the data. A plan from sizes uses an arbitrary value, because costs do not depend on
        it. */
     if (self->record.ridge == 0 && !mrc_fit_has_no_ridge(self->request))
         self->record.ridge = 1e-6 * (double)mrc_max(1, self->info.rows);

@@ -51,8 +51,8 @@ static void add_interval(mercer_evaluation *self, const double *p, int32_t label
 void mrc_class_row(mercer_evaluation *self, const double *f, int32_t label, double weight, double *margins)
 {
     int64_t c = self->outputs, best = 0, likeliest = 0;
-    double *p = self->row + c, *g = self->shifted, error = 0, brier = 0; /* p uses the scratch of y, which classes do
-                                                                            not need */
+    /* p uses the scratch of y, which classes do not need */
+    double *p = self->row + c, *g = self->shifted, error = 0, brier = 0;
     const double *shift = self->options.class_shift;
     for (int64_t j = 0; j < c; j++) g[j] = f[j] + (shift ? shift[j] : 0);
     double log_sum = mrc_softmax(p, g, c, self->options.temperature);

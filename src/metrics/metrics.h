@@ -35,13 +35,14 @@ struct mercer_evaluation {
     int64_t plotted; /* number of rows in `pairs` */
     double weight;   /* sum of w */
 
-    double squared_error;    /* sum over rows and outputs of w (f - y)^2 */
-    double *squared;         /* (c) the same per output */
-    double *absolute;        /* (c) sum of w |f - y| */
-    double *mean, *spread;   /* (c) of the targets: mean, and sum of w (y - mean)^2 by Welford's updates, which avoid
-                                cancellation */
-    double *covered, *sizes; /* (c) sums. values: w where |f - y| <= radius, and w 2 radius; classes, over samples of
-                                the class: w where the class is in the set, and w |set| */
+    double squared_error; /* sum over rows and outputs of w (f - y)^2 */
+    double *squared;      /* (c) the same per output */
+    double *absolute;     /* (c) sum of w |f - y| */
+    /* (c) of the targets: mean, and sum of w (y - mean)^2 by Welford's updates, which avoid cancellation */
+    double *mean, *spread;
+    /* (c) sums. values: w where |f - y| <= radius, and w 2 radius; classes, over samples of the class: w where the
+       class is in the set, and w |set| */
+    double *covered, *sizes;
 
     double *confusion; /* (c, c) weight of samples of class i that were predicted as class j; NULL for values */
     double log_loss, brier;
@@ -53,11 +54,11 @@ struct mercer_evaluation {
     double *kept_weights; /* (keep) weights of the rows in `scores` */
     int32_t *kept_labels; /* (keep) labels of the rows in `scores`; NULL for values */
     double *pairs;        /* (plot, min(c, MRC_PLOTTED_OUTPUTS), 2) y and f; NULL for classes */
-    double *row;          /* (6 c) scratch: f, y or p, errors; then copies of options.radius, `shifted`, copy of
-                             class_shift */
-    double *shifted;      /* (c) scratch in `row`: scores plus class_shift */
-    int32_t *members;     /* (c) scratch: classes of a set */
-    mrc_scope held;       /* owner of all arrays above */
+    /* (6 c) scratch: f, y or p, errors; then copies of options.radius, `shifted`, copy of class_shift */
+    double *row;
+    double *shifted;  /* (c) scratch in `row`: scores plus class_shift */
+    int32_t *members; /* (c) scratch: classes of a set */
+    mrc_scope held;   /* owner of all arrays above */
 };
 
 /* Add a row to the sums and write its ranking scores to margins or errors (c); compute the metrics over all rows and of

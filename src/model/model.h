@@ -50,8 +50,8 @@ struct mercer_model {
     mercer_matrix weights; /* (rows, c) owned, or in map; f32 or f64 */
     mrc_units units;       /* units of the targets: f = offset + scale K(x, Z) alpha */
     mrc_comm *comm;        /* ranks that share the model, borrowed; NULL: one process */
-    int64_t total, first;  /* p, number of centers of all ranks; index of the first row of this rank. One process:
-                              rows = p, first = 0. */
+    /* p, number of centers of all ranks; index of the first row of this rank. One process: rows = p, first = 0. */
+    int64_t total, first;
     /* (d) owned, or in map: mean of the centers at the creation of the model (mrc_model_find_origin). It never
        changes, so that training and prediction use the same kernel matrix. */
     double *origin;

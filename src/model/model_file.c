@@ -296,9 +296,8 @@ mercer_status mrc_model_write(mercer_model *model, const char *path, const merce
     if (!options) options = &as_it_is;
     contents of = {.count = 0};
     mercer_status status = collect(model, options, extra, extras, &of);
-    if (model->comm)
-        status = mrc_comm_together(model->comm, status, "the model"); /* either all ranks write the
-                                                                                      file, or none does */
+    if (model->comm) /* either all ranks write the file, or none does */
+        status = mrc_comm_together(model->comm, status, "the model");
     if (status == MERCER_OK) status = write_contents(model, path, &of);
     MRC_FREE_ALL(model->context, of.labels, of.features, of.targets, of.tensors, of.metadata, of.members);
     return status;

@@ -289,9 +289,8 @@ static mercer_status read_names(const model_reader *self, const char *key, int64
                         self->path, key);
     json_error_t error = {0};
     json_auto_t *array = json_loads(text, 0, &error);
-    if (!array)
-        array = json_loads(text, 0, &error); /* a failed allocation can look like a bad token, so parse a
-                                                        second time */
+    if (!array) /* a failed allocation can look like a bad token, so parse a second time */
+        array = json_loads(text, 0, &error);
     if (!array && mrc_json_no_memory(&error))
         return mrc_fail(self->context, MERCER_ERROR_MEMORY, "%s: out of memory for the %s", self->path, key);
     if (!json_is_array(array))

@@ -89,8 +89,8 @@ static mercer_status open_block(mercer_model *model, const mercer_matrix *X, con
     mercer_dtype result = F ? F->dtype : model->weights.dtype;
     out->dtype = mrc_preprocess_dtype(model->preprocess, X->dtype);
     bool single = model->centers.dtype != MERCER_F64 && model->weights.dtype != MERCER_F64;
-    single &= result != MERCER_F64 || mrc_units_given(&model->units); /* units are applied in double after the
-                                                                         product */
+    /* units are applied in double after the product */
+    single &= result != MERCER_F64 || mrc_units_given(&model->units);
     if (single && !mrc_preprocess_is_identity(model->preprocess)) out->dtype = MERCER_F32;
     int64_t rows = mrc_max(BLOCK_ROWS, (int64_t)ROWS_A_THREAD * model->context->threads);
     if (home_of(model) != MRC_HOST) {
@@ -178,12 +178,12 @@ struct prediction {
     mercer_model *model;
     const mercer_matrix *X;
     const mercer_matrix *F; /* destination; NULL: each block is passed to `take` in the type of the weights */
-    void (*take)(const prediction *self, const mercer_matrix *f, int64_t first); /* gets outputs f of the rows from
-                                                                                    `first` on */
-    int32_t *labels;                                                             /* for take_labels */
-    const mercer_matrix *probabilities;                                          /* for take_probabilities */
-    double *row;                                                                 /* (c) scratch space for
-                                                                                    take_probabilities */
+    /* gets outputs f of the rows from `first` on */
+    void (*take)(const prediction *self, const mercer_matrix *f, int64_t first);
+    int32_t *labels;                    /* for take_labels */
+    const mercer_matrix *probabilities; /* for take_probabilities */
+    /* (c) scratch space for take_probabilities */
+    double *row;
 };
 
 /* ---- Products -------------------------------------------------------------------------------------------------- */
@@ -283,8 +283,8 @@ static mercer_status run(const prediction *self)
     MRC_TRY(check_input(model, self->X, self->F));
     MRC_TRY(open_block(model, self->X, self->F, &block));
     if (!block.centers) MRC_TRY(mrc_model_place(model));
-    bool whole = !block.memory && !block.there.data && !block.product.data; /* no scratch space is needed: one block
-                                                                               can take all rows */
+    /* no scratch space is needed: one block can take all rows */
+    bool whole = !block.memory && !block.there.data && !block.product.data;
     if (self->F && self->F->memory == MRC_HOST && whole) block.rows = self->X->rows;
     MRC_TRY(visit_blocks(self, &block));
     return self->F ? check_predictions(model, self->F) : MERCER_OK;

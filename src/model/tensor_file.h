@@ -31,8 +31,8 @@ typedef struct mrc_tensor {
     mercer_matrix value; /* host matrix with any ld; may have 0 rows or columns */
     mercer_dtype stored; /* type in the file; 0: the type of value */
     bool vector;         /* stored with the shape [cols]; value has one row */
-    int64_t total;       /* > 0: number of rows of all ranks; `value` has those from `first` on; 0: value is
-                            complete */
+    /* > 0: number of rows of all ranks; `value` has those from `first` on; 0: value is complete */
+    int64_t total;
     int64_t first;
 } mrc_tensor;
 

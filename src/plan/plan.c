@@ -4,11 +4,11 @@
  *
  *   solver   auto: direct, cg or ep4, whichever is estimated to be fastest among those that fit
  *   sizes    the solver's own choice (iteration_plan.c, cg_solver.c, direct.c)
- *   memory   permanent and temporary memory of the parts, the backend's scratch, and from the rest a batch's block
- *   cache    K(X, Z) if it fits the rest and samples are used more than once; in half precision if only that fits
+ *   memory   what the parts hold and need for a time, the backend's scratch, then a block of kernel values per batch
+ *   cache    K(X, Z) if it fits what is left and samples are used more than once; in half precision if only that fits
  *
- * Estimates: flops of the dominant products, and seconds at a nominal rate for the instruction set. They are meant for
- * choosing a solver, not as accurate predictions.
+ * Estimates are flops of the dominant products, and seconds at a nominal rate of the instruction set. They only have to
+ * rank solvers correctly; predictions for users are corrected by a measured rate (fit/hyperparameters.c).
  */
 #include "plan/plan.h"
 
@@ -22,6 +22,7 @@
 #include <string.h>
 
 enum {
+    /* memory of a device that plans leave free: for the libraries' workspaces and for other programs */
     DEVICE_MARGIN = 512 << 20,
     TILE_BYTES = 6 << 20, /* generous estimate of a worker's scratch space in the fused products */
     MOST_CANDIDATES = 4   /* largest number of solvers that auto compares */
@@ -33,9 +34,9 @@ enum {
 /* ---- Machine and budget -------------------------------------------------------------------------------------- */
 
 /*
- * Returns the cost per feature of a pair relative to a product: 1 for kernels that are products. |x - z| is a
- * subtraction, a mask and a sum in place of one fused operation; for bytes, 8 of them are one instruction and a sum. A
- * power is a logarithm and an exponential in double.
+ * Returns the cost of a feature in a distance, relative to its cost in a matrix product: 1 in norm 2, where distances
+ * come from products. Otherwise |x - z| takes three operations (subtract, mask, add) instead of one fused one; for
+ * bytes, one instruction handles 8 differences. A general power takes a logarithm and an exponential in double.
  */
 static double effort_of(const mrc_plan_request *request, const mrc_capabilities *machine)
 {
@@ -49,8 +50,8 @@ static double effort_of(const mrc_plan_request *request, const mrc_capabilities 
     return request->norm == 1 ? single : POWER * single;
 }
 
-/* Flops per second and thread in float: scalar, AVX2, AVX-512, with VNNI, AMX (whose tiles are for bytes, not for
-   floats). */
+/* Assumed float flops per second and thread: scalar, AVX2, AVX-512, AVX-512 with VNNI, AMX (whose tiles only help
+   bytes). Plans use these instead of measured rates, because two runs on one machine must choose the same solver. */
 static const double per_thread[] = {0.5e9, 35e9, 75e9, 75e9, 75e9};
 _Static_assert(sizeof per_thread / sizeof *per_thread == MRC_ISA_COUNT, "a rate for every instruction set");
 
@@ -60,6 +61,9 @@ double mrc_plan_nominal_rate(const mrc_machine *machine)
     return can.rate_double > 0 ? can.rate_double : per_thread[machine->isa] * machine->threads / 2;
 }
 
+/* Sets the rates of the backend, in double instead of float for double weights, and the description of the problem that
+   the cost functions read. Without a known bandwidth, host memory is assumed to deliver 6 GB/s to each of up to four
+   threads. */
 static void rate_machine(mrc_planner *self)
 {
     int threads = self->request->threads;
@@ -91,6 +95,8 @@ int64_t mrc_plan_share(bool device, int64_t available)
     return mrc_max(available / 2, available - available / 16 - DEVICE_MARGIN);
 }
 
+/* Sets the memory budget: that of the request (all ranks together, or a resumed training), else the given option, else
+   the default share of free memory. */
 static void set_budget(mrc_planner *self)
 {
     int64_t asked = self->options->memory;
@@ -107,8 +113,8 @@ static void set_budget(mrc_planner *self)
 /* ---- Memory and time ----------------------------------------------------------------------------------------- */
 
 /*
- * Returns the bytes on a device: the copy of the centers, the memory of the operations, and the copies of weights for
- * checks and checkpoints.
+ * Returns the device bytes besides those of the solver: the scratch memory of operations, the copy of the centers, and
+ * two copies of the weights, for checks and checkpoints.
  */
 static int64_t device_bytes(const mrc_planner *self)
 {
@@ -131,19 +137,24 @@ static int64_t device_bytes(const mrc_planner *self)
     return own + request->p * (request->d * self->problem.point_size + 2 * request->c * self->problem.real_size);
 }
 
+/* Returns the bytes of scratch memory and of one batch. The tile of a worker holds packed rows and panels of the fused
+   products (backends/cpu/tile.h), rounded up. */
 static int64_t workspace_bytes(const mrc_planner *self)
 {
     const mrc_problem *problem = &self->problem;
     int64_t wide = mrc_max(problem->real_size, 4), m = self->public_plan->batch;
     int64_t tile = TILE_BYTES + 512 * (problem->d * wide + 16 * problem->c * 2) + 300 * problem->d * wide;
-    /* one batch as the source returns it, its targets in training units, and the shards' parts of predictions */
+    /* After the scratch: a batch's targets in double, the batch as the source returns it with two more copies of its
+       targets, and each shard's part of the predictions. */
     return (self->device ? device_bytes(self) : self->request->threads * tile) +
            m * problem->c * (int64_t)sizeof(double) +
            m * (problem->d * problem->point_size + 3 * problem->c * problem->real_size) +
            (problem->shards > 1 ? problem->shards * m * problem->c * problem->real_size : 0);
 }
 
-/* Chooses what is cached of K(X,Z) within `left` bytes, and returns the bytes of the caches. */
+/* Chooses whether K(X, Z) is cached, within `left` bytes, and returns the bytes of the caches. A cache may take nine
+   tenths of what remains after a batch's block. Without a cache, as much of the block as fits into half of the memory
+   is kept between its two products. */
 static int64_t choose_caches(mrc_planner *self, int64_t left)
 {
     const mrc_plan_request *request = self->request;
@@ -164,6 +175,7 @@ static int64_t choose_caches(mrc_planner *self, int64_t left)
     return self->plan->keep_bytes + (halves ? half : fits ? cache : 0);
 }
 
+/* Checks that set-up and training fit the budget, then spends the rest on caches. Fails with MERCER_ERROR_MEMORY. */
 static mercer_status share_memory(mrc_planner *self)
 {
     const mrc_solver *row = self->plan->solver;
@@ -185,6 +197,7 @@ static mercer_status share_memory(mrc_planner *self)
     return MERCER_OK;
 }
 
+/* Adds up the costs of set-up, caches, all batches and all projections. */
 static void estimate_time(mrc_planner *self)
 {
     mrc_solver_cost cost = {0};
@@ -201,6 +214,7 @@ static void estimate_time(mrc_planner *self)
 
 /* ---- The plan ------------------------------------------------------------------------------------------------ */
 
+/* Plans a solver at the arithmetic that was chosen: its sizes, its memory, then its time. */
 static mercer_status plan_sizes(mrc_planner *self, const mrc_solver *row)
 {
     self->plan->solver = row;
@@ -215,7 +229,8 @@ static mercer_status plan_sizes(mrc_planner *self, const mrc_solver *row)
     return MERCER_OK;
 }
 
-/* Makes the plan of one solver. MERCER_ERROR_MEMORY, with the reason, if it does not fit. */
+/* Plans one solver. Half precision is decided first, because rates and cache sizes depend on it. Fails with
+   MERCER_ERROR_MEMORY, with the reason, if the plan does not fit. */
 static mercer_status plan_solver(mrc_planner *self, const mrc_solver *row)
 {
     self->plan->half_chosen = mrc_plan_rounds(self->request, row);
@@ -226,13 +241,13 @@ static mercer_status plan_solver(mrc_planner *self, const mrc_solver *row)
 /* A solver that auto may choose, and its plan. */
 typedef struct candidate {
     const mrc_solver *row;
-    const char *unsuited; /* given option that the solver refuses, and therefore has no plan; or NULL */
+    const char *unsuited; /* a given option that the solver refuses, so that there is no plan; or NULL */
     bool fits;
-    bool short_steps; /* uses explicit steps, which one heavy sample would make short */
+    bool short_steps; /* takes gradient steps, whose size one heavy sample would limit */
     mrc_plan plan;
 } candidate;
 
-/* Plans a candidate, unless it refuses a given option. A plan that does not fit is not an error. */
+/* Plans a candidate, unless its solver refuses a given option. A plan that does not fit only removes the candidate. */
 static mercer_status ask(mrc_planner *self, candidate *one)
 {
     one->unsuited = mrc_plan_unsuited(one->row, self->options);
@@ -244,6 +259,7 @@ static mercer_status ask(mrc_planner *self, candidate *one)
     return status == MERCER_ERROR_MEMORY ? MERCER_OK : status;
 }
 
+/* Adds to the plan's text the estimated time of a candidate, or why it was not chosen. */
 static void say_candidate(mercer_plan *plan, const candidate *one, const char *before)
 {
     if (one->unsuited)
@@ -264,8 +280,9 @@ static bool in_question(const candidate *one, bool others)
 }
 
 /*
- * Chooses the solver with the smallest estimated time. Because estimates are rough, a solver that converges is
- * preferred while it is cheap or nearly as fast. The last candidate uses all options except converge.
+ * Chooses the solver with the smallest estimated time. The table lists solvers that converge first. Because estimates
+ * are rough, the first one wins that is cheap in absolute terms or takes at most NEARLY_AS_FAST times as long as the
+ * fastest. The last candidate accepts all options except converge, so some solver can always be planned.
  */
 static mercer_status choose_solver(mrc_planner *self)
 {
@@ -273,7 +290,7 @@ static mercer_status choose_solver(mrc_planner *self)
     candidate all[MOST_CANDIDATES];
     int count = 0;
     double fastest = INFINITY;
-    bool others = false; /* some solver without short steps fits */
+    bool others = false; /* a solver that does not take short steps fits */
     const mrc_solver *row;
     for (int i = 0; (row = mrc_solver_row(i)) && count < MOST_CANDIDATES; i++) {
         if (!(row->traits & MRC_FOR_AUTO)) continue;
@@ -297,13 +314,16 @@ static mercer_status choose_solver(mrc_planner *self)
         mrc_plan_say(self->public_plan, "\n");
         return MERCER_OK;
     }
-    *self->plan = start; /* nothing fits: report the requirements of the solver that needs the least memory */
+    /* nothing fits: plan the last candidate, which needs the least memory, for its error message */
+    *self->plan = start;
     const mrc_solver *last = mrc_solver_fallback();
     for (int i = 0; i < count; i++)
         if (!all[i].unsuited) last = all[i].row;
     return plan_solver(self, last);
 }
 
+/* Adds a warning to the plan, for the trainer to log; further warnings than the plan can hold are dropped. The planner
+   itself logs nothing, because plans are also made to compare sizes. */
 static void warn(mrc_planner *self, const char *field, const char *format, ...) MRC_PRINTF(3, 4);
 static void warn(mrc_planner *self, const char *field, const char *format, ...)
 {
@@ -317,17 +337,21 @@ static void warn(mrc_planner *self, const char *field, const char *format, ...)
     va_end(arguments);
 }
 
+/* Adds a line, and a warning where it matters, for every given option that has no effect with this plan. */
 static void mention_useless(mrc_planner *self)
 {
     mrc_useless one;
     for (int next = 0; mrc_plan_useless(self->plan, self->options, &next, &one);) {
         mrc_plan_say(self->public_plan, "%s%s %s: %s has no effect\n", one.warns ? "warning: " : "", one.who, one.name,
                      one.option);
-        if (one.warns && !self->request->sizes_only) /* training may choose another solver */
+        /* a training measures the kernel matrix and may choose another solver */
+        if (one.warns && !self->request->sizes_only)
             warn(self, one.option, "%s %s: %s has no effect; remove it", one.who, one.name, one.option);
     }
 }
 
+/* Warns about a bandwidth so large that the kernel matrix is nearly constant and training cannot distinguish
+   samples. */
 static void mention_bandwidth(mrc_planner *self)
 {
     char text[256];
@@ -364,8 +388,8 @@ const mrc_solver *mrc_plan_named_solver(const mrc_plan_request *request)
     return request->solver ? request->solver : mrc_solver_find(request->options->solver);
 }
 
-/* Lists what to try if training breaks down: automatic choices are given up one after the other, half precision first,
-   then the solver. */
+/* Lists what to try if training breaks down. Only automatic choices are replaced: first half precision by accurate
+   arithmetic, then the solver by the fallback. What the caller has given stays. */
 static void list_attempts(mrc_planner *self)
 {
     mrc_plan *plan = self->plan;
@@ -375,6 +399,7 @@ static void list_attempts(mrc_planner *self)
         plan->attempts[plan->attempt_count++] = (mrc_attempt){.solver = fallback};
 }
 
+/* Makes a plan without looking for a smaller number of centers if it does not fit. */
 static mercer_status make_plan(mrc_plan *out, const mrc_plan_request *request, mrc_reason *reason)
 {
     const mrc_solver *row = mrc_plan_named_solver(request);
@@ -413,6 +438,7 @@ int64_t mrc_plan_largest(int64_t p, bool (*fits)(void *user, int64_t p), void *u
     return low;
 }
 
+/* Returns whether the request would fit with p centers; for mrc_plan_largest. */
 static bool has_plan(void *user, int64_t p)
 {
     mrc_plan plan;
@@ -437,7 +463,8 @@ mercer_status mrc_make_plan(mrc_plan *out, const mrc_plan_request *request, mrc_
     return mrc_refuse(reason, first.field, status, "%s; the largest p that fits is %lld", first.text, (long long)most);
 }
 
-/* Returns whether half precision is faster on this machine for the default kernel of a fit. */
+/* Returns whether half precision is faster on this machine. It depends on the kernel function; a plan from sizes only
+   does not know it and assumes the default of a fit. */
 static bool gains_by_half(mrc_backend *backend)
 {
     mercer_kernel kernel;
@@ -454,6 +481,7 @@ mercer_status mrc_plan_shape(mrc_plan *out, const mrc_machine *machine, const me
     if (shape->points && mrc_dtype_size(shape->points) == 0)
         return mrc_refuse(reason, "", MERCER_ERROR_DTYPE, "samples have the unknown element type %d",
                           (int)shape->points);
+    /* 0 in the shape means one shard, in a communicator the default number. */
     mrc_comm comm = {.ranks = 1, .shards = shape->shards > 0 ? shape->shards : 0};
     int shards = shape->shards == 0 ? 1 : mrc_comm_shards(&comm, shape->centers);
     const mercer_dtype points = shape->points ? shape->points : MERCER_F32,
@@ -478,7 +506,7 @@ mercer_status mrc_plan_shape(mrc_plan *out, const mrc_machine *machine, const me
     return mrc_make_plan(out, &request, reason);
 }
 
-/* Adds the line about the changes of a refinement. */
+/* Appends to the text of the plan before the refinement a line with the sizes that have changed, if any. */
 static void tell_refinement(mrc_plan *plan, const mrc_plan *before)
 {
     mercer_plan *now = &plan->public_plan;
@@ -504,6 +532,7 @@ mercer_status mrc_refine_plan(mrc_plan *plan, const mrc_plan_request *request, m
     options.epochs = plan->public_plan.epochs;
     fixed.options = &options, fixed.solver = plan->solver;
     mercer_status status = make_plan(&refined, &fixed, reason);
+    /* A critical batch that does not fit is halved: larger batches only save time. */
     while (status == MERCER_ERROR_MEMORY && fixed.critical_batch > plan->public_plan.batch) {
         fixed.critical_batch = mrc_max(plan->public_plan.batch, fixed.critical_batch / 2);
         status = make_plan(&refined, &fixed, reason);

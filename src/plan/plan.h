@@ -13,37 +13,39 @@
 
 #include "solvers/solver.h"
 
-/* Returns the share of free memory that a plan uses by default: half of the host's, which other programs need, too;
-   all of a device's except a margin, because it is allocated in pages and other programs may need a little. */
+/* Returns the default memory budget, given the free bytes of the host or of a device. Of host memory it is half,
+   because other programs use it, too. A device is usually used by one program, so only a sixteenth and a fixed margin
+   are left free there. */
 int64_t mrc_plan_share(bool device, int64_t available);
 
 /* Makes a plan. The planner is pure: a plan is a function of the request, and nothing is logged. Failures are
    returned in *reason: MERCER_ERROR_ARGUMENT for invalid options; MERCER_ERROR_MEMORY, with the largest p that fits,
    if no plan fits the budget. */
 mercer_status mrc_make_plan(mrc_plan *out, const mrc_plan_request *request, mrc_reason *reason);
-/* Plans a training from its shape only, without data or kernel matrix. The assumptions are conservative for one
-   shard; for several shards, which means ranks, they are those of a Laplace kernel. */
+/* Plans a training from its shape only, without data or kernel matrix. With one shard the assumptions about the kernel
+   are conservative; with several shards, which only ranks use, they are those of a Laplace kernel. */
 mercer_status mrc_plan_shape(mrc_plan *out, const mrc_machine *machine, const mercer_shape *shape,
                              const mercer_train_options *options, mrc_reason *reason);
-/* Returns the solver that the request asks for; NULL: the planner chooses. */
+/* Returns the solver that the request demands; NULL: the planner chooses. */
 const mrc_solver *mrc_plan_named_solver(const mrc_plan_request *request);
-/* Returns the largest number of centers below p that fits, by bisection, as more centers need more memory; 0: none. */
+/* Returns the largest number of centers below p for which `fits` returns true, or 0. Uses bisection, which assumes that
+   memory grows with the number of centers. */
 int64_t mrc_plan_largest(int64_t p, bool (*fits)(void *user, int64_t p), void *user);
-/* Updates the plan with the critical batch and with what is now known about the source. Sizes may change; the text
-   then gets a line about it (mercer_plan.changes). Solver, projector and epochs do not change. */
+/* Updates the plan after set-up, when the critical batch and the type of the samples are known. Sizes may change; the
+   text then gets a line about it (mercer_plan.changes). Solver, projector and epochs stay as planned. */
 mercer_status mrc_refine_plan(mrc_plan *plan, const mrc_plan_request *request, mrc_reason *reason);
-/* Replaces the plan of a training that broke down, for the reason `why`, by the plan of another attempt. The text gets
-   a line about it. */
+/* Replaces the plan of a training that broke down by the plan of another attempt. `why` is the error message of the
+   breakdown; the text gets a line with it. */
 mercer_status mrc_replace_plan(mrc_plan *plan, const mrc_plan_request *request, const mrc_attempt *attempt,
                                const char *why, mrc_reason *reason);
 
-/* Return whether a training by that solver uses half precision automatically; add the line of the plan that says why
-   or why not. */
+/* Return whether a training with solver `row` uses half precision by default; add the line to the plan that explains
+   the decision. */
 bool mrc_plan_rounds(const mrc_plan_request *request, const mrc_solver *row);
 void mrc_plan_say_precision(const mrc_plan_request *request, mrc_plan *plan);
-/* Return the error of a kernel value in half precision, from the mean square of the coordinates relative to the
-   origin, in bandwidths; and the largest acceptable squared change of the predictions, relative to the loss on
-   held-out rows, for a model of n samples. */
+/* Return the root mean square error of a kernel value in half precision. coordinates: mean square of the coordinates,
+   measured from the origin in units of the bandwidth. The second function returns the largest acceptable mean squared
+   change of predictions for n samples, relative to the loss on held-out rows. plan_precision.c derives both. */
 double mrc_rounding_error(double coordinates);
 double mrc_rounding_limit(int64_t n);
 
@@ -54,22 +56,22 @@ const char *mrc_plan_unsuited(const mrc_solver *solver, const mercer_train_optio
 
 /* A given option that is accepted and has no effect with the chosen solver or projector. */
 typedef struct mrc_useless {
-    const char *option, *who, *name; /* "projector_block", "projector", "exact" */
+    const char *option, *who, *name; /* for example "projector_block", "projector", "exact" */
     bool warns;                      /* worth a warning, not only a line of the plan */
 } mrc_useless;
 /* Sets *out to the next such option, starting with *next = 0; returns false if there are no more. */
 bool mrc_plan_useless(const mrc_plan *plan, const mercer_train_options *options, int *next, mrc_useless *out);
 
-/* Returns the double-precision flops per second that plans assume. */
+/* Returns the double-precision flops per second that plans assume for this machine. */
 double mrc_plan_nominal_rate(const mrc_machine *machine);
 
 /* Computes the cost of a plan on several ranks. The arguments have been checked, and the shape's types are set. */
 void mrc_plan_ranks(mercer_rank_plan *out, const mercer_plan *plan, const mercer_shape *shape,
                     const mercer_network *network, bool float_factors);
 
-/* Sets *each to the default memory budget per rank in bytes: the minimum over all ranks of their share of the free
-   memory of their device, which ranks on the same device divide. 0 if matrices are in host memory. All ranks must
-   call it. */
+/* Sets *each to the default memory budget per rank in bytes, or to 0 if matrices are in host memory. Ranks on the same
+   device divide its free memory equally; the result is the smallest of these shares over all ranks. Collective: all
+   ranks must call it. */
 mercer_status mrc_rank_room(mrc_backend *backend, mrc_comm *comm, int64_t *each);
 
 /* Implementation of the public function of the same name with the prefix mercer_. */

@@ -3,9 +3,9 @@
  * The list of training options: names, values, and the solvers that use them.
  *
  * A row describes a field of mercer_train_options that a user may set. Fields that belong to the calling program
- * (callbacks, validation matrices, files) are not listed. To add an option: a field at the end of mercer_train_options,
- * a row here, and the code that uses it. Checks, the command-line option with its help, man pages, completions,
- * docs/cli.md and Python's keyword are generated from the row.
+ * (callbacks, validation matrices, files) are not listed. To add an option, add a field at the end of
+ * mercer_train_options, a row here, and the code that uses it. Checks, the command-line option with its help, man
+ * pages, completions, docs/cli.md and Python's keyword are generated from the row.
  *
  * If a solver does not use an option that changes the training, the option is refused, and auto chooses another solver.
  * An unused size, also one of the projector, is reported by the plan and a warning, or by the plan only if it would not
@@ -21,9 +21,10 @@
 
 typedef struct option_row {
     mercer_option option;
-    unsigned trait;                               /* trait of solvers that use the option; 0: all solvers */
-    enum { REFUSED, MENTIONED, NOTED } otherwise; /* effect with other solvers; NOTED: reported in the plan only */
-    unsigned part;                                /* trait of projectors that use the option; 0: all projectors */
+    unsigned trait; /* trait of solvers that use the option; 0: all solvers */
+    /* with other solvers: an error, a warning and a line in the plan, or only the line */
+    enum { REFUSED, MENTIONED, NOTED } otherwise;
+    unsigned part; /* trait of projectors that use the option; 0: all projectors */
 } option_row;
 
 #define ROW_OF(part, field, alias, type, words, limit, trait, otherwise, help) \
@@ -99,6 +100,8 @@ static double value_of(const mercer_option *option, const mercer_train_options *
     return !mrc_name_is_auto(*(const char *const *)field);
 }
 
+/* Returns whether the caller has set an option to a value other than its default. Keywords such as none, stored as -1,
+   and a switch set to off remove something, so every solver accepts them. */
 static bool is_given(const mercer_option *option, const mercer_train_options *options)
 {
     double value = value_of(option, options);
@@ -107,7 +110,8 @@ static bool is_given(const mercer_option *option, const mercer_train_options *op
 
 static mercer_status check_value(mrc_reason *reason, const mercer_option *option, double value)
 {
-    double least = option->words && strchr(option->words, '|') ? -1 : 0; /* -1 is allowed if it has a keyword */
+    /* the value -1 is valid only for options with a second keyword, such as none */
+    double least = option->words && strchr(option->words, '|') ? -1 : 0;
     if (option->type == MERCER_OPTION_SWITCH && !(value >= MERCER_AUTO && value <= MERCER_OFF))
         return mrc_refuse(reason, option->name, MERCER_ERROR_ARGUMENT,
                           "options: %s is %g; use MERCER_AUTO, MERCER_ON or MERCER_OFF", option->name, value);
@@ -122,6 +126,7 @@ static mercer_status check_value(mrc_reason *reason, const mercer_option *option
 
 /* ---- Use by solvers ---------------------------------------------------------------------------------------------- */
 
+/* Returns whether a solver uses an option, or has the given period anyway. */
 static bool has_use(const mrc_solver *solver, const option_row *row, const mercer_train_options *options)
 {
     bool own_period = row->trait == MRC_USES_PERIOD && solver->traits & MRC_USES_PROJECTOR &&
@@ -193,6 +198,7 @@ static const char *projector_name(int i)
     return mrc_projector_row(i) ? mrc_projector_row(i)->name : NULL;
 }
 
+/* The values come before the names: a solver that refuses an option must not hide that its value is invalid. */
 mercer_status mrc_plan_check_options(const mercer_train_options *o, mrc_reason *reason)
 {
     const mrc_solver *row = mrc_solver_find(o->solver);

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Automatic half precision: whether a training may round products to it (arithmetic "fast") if the context leaves that
- * to the plan (arithmetic "auto"), and whether its result is accurate enough.
+ * Automatic half precision. With arithmetic "auto" the plan decides whether a training may round its products to half
+ * precision (arithmetic "fast"); the trainer then checks that the result is accurate enough.
  *
- * Error of a kernel value, where the largest is 1. With u = 2^-11, halves have relative errors up to u, assumed to be
- * independent and uniformly distributed: variance u^2 / 3.
+ * Error of a kernel value, for kernels with values up to 1. With u = 2^-11, halves have relative errors up to u,
+ * assumed to be independent and uniformly distributed: variance u^2 / 3.
  *
  *   value        rounded to half                                         u^2 / 3
  *   coordinates  r = |x - z| changes by sum_k (x_k - z_k) (e_k - f_k) / r, where e and f are the errors of x and z:
  *                variance u^2 / 3 times the mean of x_k^2 + z_k^2 with weights (x_k - z_k)^2 / r^2. In units of the
  *                bandwidth no slope of the functions exceeds 1 (0.61 to 0.65, laplace 1): at most u^2 / 3 2 M^2, where
  *                M^2 = sum_k x_k^4 / sum_k x_k^2 is that mean as seen from the origin. Bytes have exact distances: 0
- *   sums         float over 4096 centers, 2^-18 in all, and weights of 22 bits: negligible compared with these
+ *   sums         in float over up to 4,096 centers, with weights of 22 bits: about 2^-18, negligible
  *
- * so that error = u / sqrt(3) sqrt(1 + 2 M^2): 2.8e-4 for bytes. n samples determine no quantity, not even a mean, more
- * accurately than 1 / sqrt(n) of their standard deviation: the data do not justify avoiding a smaller error. This
- * assumes targets with noise that the model does not explain, which is checked after training:
+ * so that error = u / sqrt(3) sqrt(1 + 2 M^2): 2.8e-4 for bytes. Even a mean of n samples is uncertain by 1 / sqrt(n)
+ * of their standard deviation, so smaller errors than that are harmless. This assumes that the targets have noise,
+ * which is checked after training:
  *
  *   |f_fast - f_accurate|^2  <=  sqrt(2 / n) / 10  |f_accurate - y|^2      on held-out rows
  *
@@ -27,8 +27,9 @@
 #include <math.h>
 #include <stdio.h>
 
-#define HALF_UNIT      0x1p-11
-#define FARTHEST       500.0 /* largest coordinate, in bandwidths, that a half can hold */
+#define HALF_UNIT 0x1p-11
+#define FARTHEST  500.0 /* largest coordinate, in bandwidths, that a half can hold */
+/* largest mean squared change by rounding, as a share of the statistical uncertainty of the loss */
 #define SHARE_OF_DOUBT 0.1
 
 double mrc_rounding_error(double coordinates)
@@ -41,6 +42,7 @@ double mrc_rounding_limit(int64_t n)
     return SHARE_OF_DOUBT * sqrt(2 / (double)n);
 }
 
+/* Bytes are exact in half precision, so only their kernel values are rounded. */
 static double request_error(const mrc_plan_request *request)
 {
     return mrc_rounding_error(request->points == MERCER_U8 ? 0 : request->coordinates);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The cost of a plan on several ranks: the costs that solver, projector and caches report for one process, with the
- * messages of R ranks included (cost.h), summed over an epoch.
+ * The cost of a plan on several ranks, per epoch. Solver, projector and caches report their costs with the messages
+ * between R ranks included (cost.h); this file adds them up.
  *
- *   bytes     divided data decreases with R, replicated data does not; the backend's scratch is not counted
- *   compute   work that all ranks repeat (products with the preconditioner's sample, factors) does not get faster
- *             with R; work with a row per center does. At the plan's mean rate.
+ *   bytes     divided data shrinks with R, replicated data does not; the backend's scratch is not counted
+ *   compute   the work on the centers is divided by R; products with the preconditioner's sample and factorizations are
+ *             repeated by all ranks. Both at the plan's mean rate
  *   wire      bytes / bandwidth + rounds x latency
  */
 #include "plan/plan.h"
@@ -16,10 +16,12 @@
 
 #include <math.h>
 
+/* seconds per round of messages if the network's latency is not given */
 #define LATENCY 20e-6
 
 enum { VALIDATION_ROWS = 2048 }; /* number of rows predicted at a time */
 
+/* Returns the number of partial sums that a rank sends in a summation over all shards, averaged over the ranks. */
 static double mean_nodes(int shards, int ranks)
 {
     double nodes = 0;
@@ -31,7 +33,8 @@ static double mean_nodes(int shards, int ranks)
     return nodes / ranks;
 }
 
-/* Reconstructs what the cost functions need of a plan from its public part. */
+/* Reconstructs from a public plan what the cost functions read. Callers of mercer_plan_ranks may have stored only
+   that. */
 static mrc_plan plan_of(const mercer_plan *plan, const mrc_problem *problem)
 {
     mrc_plan out = {.public_plan = *plan,
@@ -47,6 +50,7 @@ static mrc_plan plan_of(const mercer_plan *plan, const mrc_problem *problem)
     return out;
 }
 
+/* Sets the bytes per rank, and the bytes of a checkpoint, which rank 0 writes. */
 static void count_memory(mercer_rank_plan *out, const mrc_problem *problem, const mrc_plan *plan, const mrc_cost *cost)
 {
     double c = (double)problem->c, e = (double)problem->real_size, points = (double)(problem->d * problem->point_size);
@@ -61,7 +65,7 @@ static void count_memory(mercer_rank_plan *out, const mrc_problem *problem, cons
     out->checkpoint_bytes = model + cost->state;
 }
 
-/* Returns the flops of one rank. */
+/* Returns the flops of one rank: its share of divided work, and all of the repeated work. */
 static double rank_flops(const mrc_cost *cost, int ranks)
 {
     return (mrc_cost_flops(cost) - cost->alike) / ranks + cost->alike;

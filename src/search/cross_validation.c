@@ -2,7 +2,7 @@
 /*
  * The cross-validated error of kernel ridge regression, with all folds from one factorization. K is the kernel matrix
  * of all n rows, with rows and columns multiplied by the square roots of the weights, and Y likewise; w is the total
- * weight without one mean fold; I_v is the columns of the identity at the rows of fold v:
+ * weight times 1 - 1 / folds; I_v has the columns of the identity for the rows of fold v:
  *
  *   L L' = K + (l w + 1e-10 tr(K) / n) I      F_v = L^-1 I_v      t = L^-1 Y      Y_v - f_v = (F_v' F_v)^-1 F_v' t
  *
@@ -21,11 +21,12 @@ typedef struct validation {
     const mrc_small_rows *rows;
     mercer_matrix k, factor;   /* (n, n) */
     mercer_matrix y, t;        /* (n, c) */
-    mercer_matrix part, block; /* (n, most), (most, most): F_v, F_v' F_v of the largest fold */
+    mercer_matrix part, block; /* (n, most), (most, most): F_v and F_v' F_v; most: size of the largest fold */
     mercer_matrix residual;    /* (most, c) */
     double *numbers;           /* (max(2 n, c)) scratch space */
 } validation;
 
+/* Allocates all matrices, in double: the residuals of nearly interpolating fits are differences of close numbers. */
 static mercer_status open_matrices(validation *self, mrc_scope *scope)
 {
     static const char what[] = "cross-validation";
@@ -42,7 +43,7 @@ static mercer_status open_matrices(validation *self, mrc_scope *scope)
     return mrc_scope_alloc(scope, &self->numbers, mrc_max(2 * n, c), sizeof *self->numbers, what);
 }
 
-/* Computes K and Y; *mass: total weight. */
+/* Computes K and Y, multiplied by the square roots of the weights. Sets *mass to the total weight. */
 static mercer_status evaluate(const validation *self, const mercer_kernel *kernel, double *mass)
 {
     mrc_backend *backend = self->backend;
@@ -62,7 +63,7 @@ static mercer_status evaluate(const validation *self, const mercer_kernel *kerne
     return backend->ops->scale_rows(backend, &self->y, self->numbers);
 }
 
-/* Factorizes K with the penalty on its diagonal, and computes t. */
+/* Factorizes K with the penalty added to its diagonal, and computes t. *solved: the factorization exists. */
 static mercer_status fit(const validation *self, double penalty, bool *solved)
 {
     mrc_backend *backend = self->backend;
@@ -73,7 +74,8 @@ static mercer_status fit(const validation *self, double penalty, bool *solved)
     return backend->ops->triangular_solve(backend, &self->factor, false, &self->t);
 }
 
-/* Adds the squared residuals of the fold of k rows from row a on to *sum. */
+/* Adds to *sum the squared residuals of the fold that begins at row a and has k rows. Only rows of F_v from a on are
+   computed, because the others are 0. */
 static mercer_status add_fold(const validation *self, int64_t a, int64_t k, double *sum, bool *solved)
 {
     mrc_backend *backend = self->backend;
@@ -98,6 +100,7 @@ static mercer_status add_fold(const validation *self, int64_t a, int64_t k, doub
     return MERCER_OK;
 }
 
+/* Computes the sum of the squared residuals of all folds for one ridge. */
 static mercer_status score(const validation *self, double penalty, double *sum, bool *solved)
 {
     const mrc_folds *folds = &self->rows->folds;

@@ -2,7 +2,7 @@
 /*
  * The held-out error of a small fit and its gradient with respect to the hyperparameters.
  *
- *   A, B     training rows (n) and held-out rows;  Z the first p rows of A, the centers;  m rows in all
+ *   A, B     training rows (n) and held-out rows, m in total; the centers Z are the first p rows of A
  *   M        K_A' K_A + l n K_ZZ,   alpha = M^-1 K_A' Y_A,   E = |K_B alpha - Y_B|^2 / (|B| c)
  *
  * With R = 2 (K_B alpha - Y_B) / (|B| c) and U = M^-1 K_B' R a change dK of the kernel values changes E by
@@ -39,11 +39,14 @@
 
 #include <math.h>
 
+/* h of the central difference for the exponent */
 #define EXPONENT_STEP 1e-3
-/* Upper bound of slopes in V. Slopes of distinct float points are below it for exponents of at least 0.5. */
+/* Upper bound of slopes in V: the slope of a peaked kernel is infinite for equal points. Distinct float points have
+   smaller slopes for exponents of at least 0.5. */
 #define LARGEST_SLOPE  1e12
 #define LARGEST_JITTER 1e-5 /* upper bound of the jitter of the equations */
-enum { PARTS = 16 }; /* number of parts of the rows for sums over pairs; fixed, so that sums do not depend on threads */
+/* number of parts in which rows are summed; fixed, so that results do not depend on the number of threads */
+enum { PARTS = 16 };
 
 /* ---- Buffers ----------------------------------------------------------------------------------------------------- */
 
@@ -79,7 +82,7 @@ mercer_status mrc_gradient_open(mrc_gradient_buffer *self, mrc_scope *scope, mrc
 
 /* ---- The fit ----------------------------------------------------------------------------------------------------- */
 
-/* Sets the square roots of the weights, and sums the weights of training rows and of held-out rows. */
+/* Sets the square roots of the weights. *fitted, *held: total weight of the training rows and of the held-out rows. */
 static void weigh(mrc_gradient_buffer *self, const double *weights, double *fitted, double *held)
 {
     *fitted = *held = 0;
@@ -90,8 +93,8 @@ static void weigh(mrc_gradient_buffer *self, const double *weights, double *fitt
     }
 }
 
-/* Evaluates a function of the draw's distances into `out`, in the type of the points. Host backends take the saved
-   distances. */
+/* Evaluates a kernel function for all pairs of rows and centers into `out`, in the type of the points. Host backends
+   reuse the distances that they have saved. */
 static mercer_status evaluate_function(const mrc_gradient_buffer *self, const mercer_kernel *kernel,
                                        const mrc_draw *draw, const mercer_matrix *out)
 {
@@ -130,8 +133,9 @@ static mercer_status factorize_with(const mrc_gradient_buffer *self, double pena
     return mrc_small_factorize(backend, &self->factor, &self->factor, 0, jitter, self->numbers, solved);
 }
 
-/* Kernel values of points in float are rounded, so K_ZZ of a smooth kernel with a large bandwidth can have eigenvalues
-   below zero that exceed the jitter. Without larger jitters every step of such a descent would be rejected. */
+/* Factorizes M, with larger jitters if necessary. Kernel values of points in float are rounded, so K_ZZ of a smooth
+   kernel with a large bandwidth can have negative eigenvalues larger than the default jitter. With that jitter only,
+   every step of such a descent would be rejected. */
 static mercer_status factorize(const mrc_gradient_buffer *self, double penalty, bool *solved)
 {
     *solved = false;
@@ -140,7 +144,7 @@ static mercer_status factorize(const mrc_gradient_buffer *self, double penalty, 
     return MERCER_OK;
 }
 
-/* Computes to (p, c) = M^-1 rows' values. */
+/* Computes to = M^-1 rows' values (p, c), for kernel rows (k, p) and values (k, c). */
 static mercer_status solve(const mrc_gradient_buffer *self, const mercer_matrix *rows, const mercer_matrix *values,
                            const mercer_matrix *to)
 {
@@ -151,8 +155,8 @@ static mercer_status solve(const mrc_gradient_buffer *self, const mercer_matrix 
     return ops->triangular_solve(self->backend, &self->factor, true, to);
 }
 
-/* Computes alpha, the residual K alpha - Y, which is multiplied by 2 / weight on held-out rows, and U. weight: total
-   weight of the held-out rows, times c. */
+/* Computes alpha, the residuals K alpha - Y, the error and U. weight: total weight of the held-out rows, times c.
+   Residuals of held-out rows are multiplied by 2 / weight afterwards, which makes them R. */
 static mercer_status fit(const mrc_gradient_buffer *self, double weight, double *error)
 {
     mrc_backend *backend = self->backend;
@@ -216,6 +220,7 @@ static mercer_status sum_products(const mrc_gradient_buffer *self, const mercer_
     return MERCER_OK;
 }
 
+/* Computes dE/dgamma by a central difference. */
 static mercer_status find_exponent(const mrc_gradient_buffer *self, const mercer_kernel *kernel, const mrc_draw *draw,
                                    double *out)
 {
@@ -229,12 +234,13 @@ static mercer_status find_exponent(const mrc_gradient_buffer *self, const mercer
     return MERCER_OK;
 }
 
+/* Computes dE/dlog l. Overwrites part of the residuals. */
 static mercer_status find_ridge(const mrc_gradient_buffer *self, double penalty, double *out)
 {
     const mrc_backend_ops *ops = self->backend->ops;
     mercer_matrix alpha = mrc_columns(&self->right, 0, self->c), u = mrc_columns(&self->right, self->c, self->c),
-                  product = mrc_block(&self->residual, 0, 0, self->p, self->c); /* the residual is not needed any
-                                                                                   more */
+                  /* reuse the memory of the residuals, which are not needed any more */
+        product = mrc_block(&self->residual, 0, 0, self->p, self->c);
     mrc_gemm job = {.alpha = 1, .a = &self->zz, .b = &alpha, .c = &product};
     MRC_TRY(ops->gemm(self->backend, &job));
     MRC_TRY(ops->column_dots(self->backend, &u, &product, self->numbers));
@@ -243,6 +249,7 @@ static mercer_status find_ridge(const mrc_gradient_buffer *self, double penalty,
     return MERCER_OK;
 }
 
+/* Computes dE/ds for all coordinates. self->other has the slopes. */
 static mercer_status find_scales(const mrc_gradient_buffer *self, const mercer_kernel *kernel, const mrc_draw *draw,
                                  double *out)
 {
@@ -254,13 +261,14 @@ static mercer_status find_scales(const mrc_gradient_buffer *self, const mercer_k
     return MERCER_OK;
 }
 
-/* Computation of V from W and the slopes, in host memory and in PARTS parts of the rows, so that sums do not depend
-   on the number of threads. */
+/* The computation of V from W and the slopes, in host memory. Rows are summed in PARTS parts, so that sums do not
+   depend on the number of threads. */
 typedef struct pair_job {
     mercer_matrix w, psi, v; /* (m, p) */
     double *rows, *columns;  /* (m), (PARTS, p): halved row and column sums */
 } pair_job;
 
+/* Computes one part of V. The loop over float rows is separate so that the compiler can vectorize it. */
 static void form_pairs(void *argument, int64_t part, int worker)
 {
     const pair_job *job = argument;
@@ -304,6 +312,7 @@ static mercer_status make_pairs(const mrc_gradient_buffer *self, double *rows, d
     return self->host ? ops->copy(backend, &self->pairs, &job.v) : MERCER_OK;
 }
 
+/* Computes S = B + B' into out (k, k), host memory. The three products that form B use the same buffer y in turn. */
 static mercer_status find_moment(const mrc_gradient_buffer *self, const mrc_draw *draw, double *out)
 {
     mrc_backend *backend = self->backend;

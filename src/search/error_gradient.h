@@ -7,11 +7,12 @@
 #include "core/memory.h"
 #include "kernels/kernel.h"
 
-/* Rows of one step, in the backend's memory: training rows, which begin with the centers, then held-out rows. */
+/* Rows of one step, in the backend's memory: training rows, then held-out rows. The first training rows are the
+   centers. */
 typedef struct mrc_draw {
-    mercer_matrix x;       /* (m, d) f32 or f64: scaled or mapped points, the kernel's arguments */
-    mercer_matrix plain;   /* (m, k), type of x: points before the map; no data: the gradient is with respect to
-                              scales */
+    mercer_matrix x; /* (m, d) f32 or f64: scaled or mapped points, the kernel's arguments */
+    /* (m, k), type of x: points before the map. Without data the gradient is with respect to scales, not to a map */
+    mercer_matrix plain;
     mercer_matrix y;       /* (m, c) f64 */
     const double *weights; /* (m) row weights, host memory; NULL: all 1 */
 } mrc_draw;
@@ -19,34 +20,36 @@ typedef struct mrc_draw {
 /* Scratch matrices of the backend, reused by all steps. */
 typedef struct mrc_gradient_buffer {
     mrc_backend *backend;
-    int64_t m, n, p, d, c;         /* rows, training rows, centers, features, outputs */
-    mercer_matrix sums;            /* (m, p) type of the points: host backends: arguments of the kernel function */
+    int64_t m, n, p, d, c; /* rows, training rows, centers, features, outputs */
+    /* (m, p) type of the points: sums whose function the kernel is, such as squared distances; host backends only */
+    mercer_matrix sums;
     mercer_matrix k, y;            /* (m, p), (m, c): K and Y, scaled by the square roots of the weights */
-    mercer_matrix w, other;        /* (m, p) type of the points: weights of pairs; kernel values, then slopes */
+    mercer_matrix w, other;        /* (m, p) type of the points: W; kernel values, later slopes */
     mercer_matrix zz, factor;      /* (p, p) */
     mercer_matrix residual;        /* (m, c) K alpha - Y */
     mercer_matrix left, right;     /* (m, 2 c), (p, 2 c): [q t], [alpha u] */
     mercer_matrix left_p, right_p; /* left and right in the type of the points */
-    mercer_matrix pairs, products; /* (m, p), (m, k) f64: weights of pairs, times the centers */
+    mercer_matrix pairs, products; /* (m, p), (m, k) f64: V, and its products with points */
     mercer_matrix plain;           /* (m, k) f64: plain points */
     mercer_matrix moment;          /* (k, k) f64 */
     double *parts;                 /* (16, p) partial sums; host memory */
     double *roots, *numbers;       /* (m) square roots of the weights; (max(m, 2 p, c)) scratch space; host memory */
-    bool on_host;                  /* the backend computes in host memory; distances are then computed once */
-    double *host;                  /* (3 m p) host memory, for backends with their own memory; NULL: not needed */
+    bool on_host; /* the backend computes in host memory, where distances are computed only once per step */
+    double *host; /* (3 m p) host copies of W, slopes and V for devices; NULL: not needed */
 } mrc_gradient_buffer;
 
-/* Allocates buffers for draws of the shape of `like`. The scope owns the memory. */
+/* Allocates buffers for draws of the shape of `like`, with `fitted` training rows and `centers` centers. The scope owns
+   the memory. */
 mercer_status mrc_gradient_open(mrc_gradient_buffer *self, mrc_scope *scope, mrc_backend *backend, const mrc_draw *like,
                                 int64_t fitted, int64_t centers);
 
 typedef struct mrc_error_gradient {
     bool solved;     /* false: the equations were not positive definite, and no other field is set */
     double error;    /* mean squared error on the held-out rows */
-    double *scales;  /* (d) derivative by the logarithm of each coordinate's factor; without `plain` */
+    double *scales;  /* (d) dE / dlog of each coordinate's factor; set for draws without `plain` */
     double *moment;  /* (k, k) S = sum_ij V_ij (x_i - z_j)(x_i - z_j)' of the plain points: dE/dA = S A; with `plain` */
-    double exponent; /* derivative by gamma, if requested, for exppower kernels; else 0 */
-    double ridge;    /* derivative by the logarithm of the ridge */
+    double exponent; /* dE / dgamma of exppower kernels if requested, else 0 */
+    double ridge;    /* dE / dlog of the ridge */
 } mrc_error_gradient;
 
 /* Computes error and gradient. ridge: per unit of sample weight. by_exponent: compute out->exponent, too, which

@@ -15,7 +15,8 @@
  * Adam's steps do not depend on the size of a gradient, so a factor can change by e^(rate T / 2), about two powers of
  * ten, in 60 steps.
  *
- * With few rows, draws share their noise, so the error gets a prior: E (1 + P / n) for n distinct rows, with
+ * With few rows, all draws contain much the same noise, and the descent would fit it. So a prior is added, E (1 + P /
+ * n) for n distinct rows, with
  *
  *   P = 2.5 sum_k (s_k - mean s)^2 + 50 sum_ij (B_ij - b I_ij)^2 / b^2        s = log c,  b = tr(B) / features
  *
@@ -40,33 +41,38 @@
 #include <math.h>
 #include <string.h>
 
-/* Rates per step, from the prototype of this method on ten tables: logarithms of factors, relative size of a map's
-   entries, logit of the exponent, logarithm of the ridge. */
+/* Rates per step, chosen with a prototype of this method on ten tables: for logarithms of factors, for entries of a map
+   relative to their size, for the logit of the exponent, for the logarithm of the ridge. */
 #define RATE_SCALE    0.25
 #define RATE_MAP      0.10
 #define RATE_EXPONENT 0.10
 #define RATE_RIDGE    0.20
 
-/* Strengths of the prior, chosen from 1 to 400 on two samples of 300 and two of 1,000 rows of each of the eight tables
-   of docs/tables.md, by errors on their other training rows. Without a prior these are larger by 26 % and by 11 %. */
+/* Strengths of the prior, chosen between 1 and 400 on samples of 300 and of 1,000 rows (two each) of the eight tables
+   of docs/tables.md, by the errors on their other training rows. Without a prior these errors are 26 % larger with 300
+   rows and 11 % larger with 1,000. */
 #define PRIOR_SCALE 5.0
 #define PRIOR_MAP   100.0
 
-/* The exponent is updated in every second step only, because its slope costs as much as all the others together. */
+/* The exponent is updated in every second step only, because its derivative costs as much as all others together. */
 enum { EXPONENT_PERIOD = 2 };
 
-#define PI          3.14159265358979323846
-#define MOMENTUM    0.9
-#define SQUARES     0.99
-#define SMOOTHING   0.8  /* factor of the exponential smoothing of the reported error */
-#define LARGEST_LOG 14.0 /* limit of a factor's logarithm: beyond e^14 a coordinate has no effect, or the only one */
+#define PI 3.14159265358979323846
+/* Adam's decay rates for the mean of the gradient and of its square: the values of the paper for the first; .99 instead
+   of .999 for the second, because there are only 16 to 150 steps. */
+#define MOMENTUM  0.9
+#define SQUARES   0.99
+#define SMOOTHING 0.8 /* factor of the exponential smoothing of the reported error */
+/* limit of a factor's logarithm: beyond e^14 a coordinate has no effect or dominates all others */
+#define LARGEST_LOG 14.0
 
-/* Ranges of exponents. Below them kernels are so peaked that no table that was tried improved. */
+/* Ranges of exponents in norm 1 and norm 2. Below them kernels are so peaked that none of the tables tried improved. */
 #define L1_LEAST 0.4
 #define L1_MOST  1.0
 #define L2_LEAST 0.6
 #define L2_MOST  2.0
-/* Ridges per sample. Targets have variance 1: with the largest, predictions are nearly constant. */
+/* Range of ridges per unit of sample weight. As targets have variance 1, the largest makes predictions nearly
+   constant. */
 #define RIDGE_LEAST 1e-10
 #define RIDGE_MOST  1.0
 
@@ -78,7 +84,7 @@ static int64_t count_factors(const mrc_descent_space *space)
     return space->kind == MRC_LEARN_SCALE ? 1 : space->x.cols;
 }
 
-/* Returns the number of entries of the map B, which come next. */
+/* Returns the number of entries of the map B, which follow the factors. */
 static int64_t count_entries(const mrc_descent_space *space)
 {
     return space->kind == MRC_LEARN_MAP ? space->features * space->features : 0;
@@ -137,14 +143,14 @@ typedef struct workspace {
     double *map_slope;         /* (k, features) dE/dA */
 } workspace;
 
-/* A range of units in random order, used up to position `end`. */
+/* Units first .. first + count - 1 in random order, whose positions next .. end - 1 are still to be drawn. */
 typedef struct unit_order {
     mrc_rng rng;
     int64_t first, count, next, end;
 } unit_order;
 
-/* Writes the numbers of `wanted` rows of the next units to `out`. If the units have fewer rows, rows are repeated
-   and count several times. */
+/* Writes the numbers of `wanted` rows to `out`: those of the next units. If these have fewer rows, rows are
+   repeated. */
 static void draw_units(const mrc_descent_rows *rows, unit_order *units, int64_t wanted, int64_t *out)
 {
     int64_t drawn = 0;
@@ -156,8 +162,9 @@ static void draw_units(const mrc_descent_rows *rows, unit_order *units, int64_t 
     for (int64_t i = drawn; i < wanted && drawn > 0; i++) out[i] = out[i % drawn];
 }
 
-/* Draws `numbers`. Without times, the last unit is reserved for the held-out rows, because a unit with most of the
-   rows could otherwise leave none. */
+/* Draws the rows of a step. With times, training rows come from the units before a random cut and held-out rows from
+   those after it. Otherwise both come from one random order, and its last unit is reserved for the held-out rows, in
+   case the others have too few rows to leave any. */
 static void draw_numbers(workspace *self, int step)
 {
     const mrc_descent_rows *rows = self->task->rows;
@@ -195,6 +202,7 @@ static mercer_status make_points(workspace *self, const double *values)
     return ops->gemm(backend, &job);
 }
 
+/* Makes the draw of a step: rows, weights, targets, and points scaled or mapped by the current parameters. */
 static mercer_status draw_rows(workspace *self, int step, const double *values)
 {
     const double *weights = self->task->rows->weights;
@@ -205,7 +213,7 @@ static mercer_status draw_rows(workspace *self, int step, const double *values)
 
 /* ---- Steps ------------------------------------------------------------------------------------------------------- */
 
-/* Computes the slopes of the factors and of B from dE/dA = S A. */
+/* Computes the gradient with respect to the factors and to B from dE/dA = S A. */
 static void find_map_slope(const workspace *self, const double *values)
 {
     int64_t k = self->x.cols, d = self->task->space->features;
@@ -227,7 +235,7 @@ static void find_map_slope(const workspace *self, const double *values)
     }
 }
 
-/* Computes the gradient at the state's parameters. *solved: the draw has an error. */
+/* Computes the gradient at the state's parameters. *solved: the equations of the draw could be solved. */
 static mercer_status find_gradient(workspace *self, const mrc_descent_state *state, int step, bool *solved)
 {
     const mrc_descent *task = self->task;
@@ -252,7 +260,8 @@ static mercer_status find_gradient(workspace *self, const mrc_descent_state *sta
     return MERCER_OK;
 }
 
-/* Returns the rate of the entries of a map: RATE_MAP times the root mean square of its diagonal. */
+/* Returns the rate of a map's entries: RATE_MAP times the root mean square of its diagonal, so that steps are relative
+   to the size of the map. */
 static double find_map_rate(const mrc_descent *task, const mrc_descent_state *state)
 {
     int64_t d = task->space->features;
@@ -263,7 +272,7 @@ static double find_map_rate(const mrc_descent *task, const mrc_descent_state *st
     return RATE_MAP * sqrt(sum / (double)d);
 }
 
-/* Adds the slope of the prior, E grad P / n, for a draw of that error E. */
+/* Adds the gradient of the prior, E grad P / n, where E is the smoothed error. */
 static void add_prior(const mrc_descent *task, const double *values, double error, double *slope)
 {
     int64_t k = task->space->x.cols, d = task->space->features;
@@ -280,7 +289,7 @@ static void add_prior(const mrc_descent *task, const double *values, double erro
                 PRIOR_MAP * share * (map[i * d + j] - (i == j ? diagonal : 0)) / (diagonal * diagonal);
 }
 
-/* With a given bandwidth: rescales the factors and the map so that they have it. */
+/* With a given bandwidth: rescales the factors and the map to that bandwidth. */
 static void hold_bandwidth(const mrc_descent *task, double *values)
 {
     const mrc_descent_space *space = task->space;
@@ -294,7 +303,8 @@ static void hold_bandwidth(const mrc_descent *task, double *values)
     for (int64_t i = 0; i < entries; i++) map[i] *= sqrt(d / square) / h;
 }
 
-/* With a given bandwidth: removes from the slope its component along the direction of that rescaling. */
+/* With a given bandwidth: removes the component of the gradient along that rescaling, which hold_bandwidth would undo
+   and which would distort Adam's moments. */
 static void project_slope(const mrc_descent *task, const double *values, double *slope)
 {
     int64_t k = count_factors(task->space), entries = count_entries(task->space);
@@ -307,6 +317,7 @@ static void project_slope(const mrc_descent *task, const double *values, double 
     for (int64_t i = 0; i < entries; i++) by_map[i] -= along_map * map[i] / square;
 }
 
+/* Updates the parameters by a step of Adam with cosine decay, and clamps them to their ranges. */
 static void step_down(const mrc_descent *task, mrc_descent_state *state, const double *slope, int step)
 {
     int64_t own = state->count - 2, factors = count_factors(task->space);
@@ -330,6 +341,7 @@ static void step_down(const mrc_descent *task, mrc_descent_state *state, const d
         state->values[own + 1] = fmax(log(RIDGE_LEAST), fmin(log(RIDGE_MOST), state->values[own + 1]));
 }
 
+/* Computes a gradient and takes a step with it, or rejects the step (see the top of the file). */
 static mercer_status take_step(workspace *self, mrc_descent_state *state, int step)
 {
     const mrc_descent *task = self->task;
@@ -357,6 +369,7 @@ static mercer_status take_step(workspace *self, mrc_descent_state *state, int st
 
 /* ---- The descent ------------------------------------------------------------------------------------------------- */
 
+/* Copies rows to the backend's memory, once per descent; host backends use them in place. */
 static mercer_status open_rows(workspace *self, mrc_scope *scope, const mercer_matrix *rows, mercer_matrix *out)
 {
     mrc_backend *backend = self->backend;
@@ -366,6 +379,7 @@ static mercer_status open_rows(workspace *self, mrc_scope *scope, const mercer_m
     return backend->ops->copy(backend, out, rows);
 }
 
+/* Allocates the buffers. Training rows and held-out rows share small tables in the ratio 3 : 2. */
 static mercer_status open_workspace(workspace *self, mrc_scope *scope, int64_t count)
 {
     static const char what[] = "rows of the search";

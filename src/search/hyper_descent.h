@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Hyperparameters by stochastic descent of the held-out error. */
+/* The stochastic descent of the held-out error over hyperparameters. */
 #ifndef MRC_SEARCH_HYPER_DESCENT_H
 #define MRC_SEARCH_HYPER_DESCENT_H
 
@@ -13,11 +13,12 @@ typedef enum mrc_descent_kind {
     MRC_LEARN_MAP     /* a linear map of the features (norm 2 only) and a factor per copy of a feature */
 } mrc_descent_kind;
 
-/* Rows to draw from, sorted by unit (data/equal_rows.h): all rows of a unit go to the same side of a draw. */
+/* Rows to draw from, sorted by unit (data/equal_rows.h): in a draw, all rows of a unit are training rows or all are
+   held out. */
 typedef struct mrc_descent_rows {
     mercer_matrix y;       /* (n, c) f64, host memory */
     const double *weights; /* (n); NULL: all 1 */
-    const int64_t *order;  /* rows, those of unit u at start[u] .. start[u + 1] - 1 */
+    const int64_t *order;  /* row numbers, sorted by unit: those of unit u are at start[u] .. start[u + 1] - 1 */
     const int64_t *start;  /* (units + 1) */
     int64_t units;
     int64_t different; /* number of distinct rows, or of groups */
@@ -27,13 +28,13 @@ typedef struct mrc_descent_rows {
     int64_t cut_count; /* 0: the rows have no times */
 } mrc_descent_rows;
 
-/* What descents in one norm learn, and from which points. */
+/* What descents in one norm learn, and the points that they use. */
 typedef struct mrc_descent_space {
     int norm; /* 1 or 2 */
     mrc_descent_kind kind;
     mercer_matrix x;        /* (n or more rows, k) f32, host memory */
-    const int64_t *feature; /* MAP: (k) feature of each coordinate */
-    int64_t features;       /* number of features; without a map the number of preprocessed columns */
+    const int64_t *feature; /* (k) feature that each coordinate is a copy of; used with a map only */
+    int64_t features;       /* number of features, copies not counted */
     mercer_kernel kernel;   /* kernel to start from, with bandwidth 1 */
     bool learns_exponent;   /* of an exppower kernel */
 } mrc_descent_space;
@@ -70,7 +71,7 @@ int64_t mrc_descent_count(const mrc_descent_space *space);
 /* Runs the steps after those of the state. Sets *stopped if the callback stopped the descent. */
 mercer_status mrc_descent_run(const mrc_descent *task, mrc_descent_state *state, bool *stopped);
 
-/* Convert between the exponent of an exppower kernel and its descent parameter. */
+/* Convert between the exponent of an exppower kernel and its parameter in the descent, a logit. */
 double mrc_descent_exponent(const mercer_kernel *kernel, double parameter);
 double mrc_descent_parameter(const mercer_kernel *kernel, double exponent);
 

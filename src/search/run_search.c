@@ -4,16 +4,16 @@
  *
  *   1  norm 1   exp(-(sum_k s_k |x_k - z_k|)^g)        s over standardized and ranked copies, g, ridge
  *   2  norm 2   exp(-|A'(x - z)|^g)                     x: the blend of copies that stage 1 found; A full, or diagonal
- *   3  norm 1 continued with larger draws, or  4  norm 2 continued: the better of both on held-out rows
- *   5  the ridge at SIZES numbers of centers, by small fits to more rows, scored on the held-out rows
+ *   3  norm 1 continued with larger draws, or 4 norm 2 continued, whichever is better on held-out rows
+ *   5  the final ridge: small fits to more rows, with three numbers of centers, scored on the held-out rows
  *
  * With a given kernel its norm selects stage 1 or 2. A given bandwidth fixes the mean of s, or the size of A. Descents
- * do not draw held-out rows. Tables of fewer than 2,000 rows have no held-out rows: descents draw from all rows and
- * stage 5 is cross-validated.
+ * do not use these held-out rows; the rows that they hold out in each draw are training rows. Tables of fewer than
+ * 2,000 rows have none: descents draw from all rows, and stage 5 is cross-validated.
  *
- * With folds the number of steps decreases as 1 / rows above STEP_ROWS rows, so that 1,000 rows take half a second.
- * This increases errors by 1 % on samples of 1,000 rows of the eight tables of docs/tables.md. From ALL_STEPS_ROWS rows
- * on there is time for all steps: fewer steps reduced the R2 of kin40k by .006 with 1,300 and 1,900 rows.
+ * With folds and more than STEP_ROWS rows, the number of steps is reduced in proportion to 1 / rows, so that 1,000 rows
+ * take half a second. This increases errors by 1 % on samples of 1,000 rows of the eight tables of docs/tables.md. From
+ * ALL_STEPS_ROWS rows on all steps are made: fewer reduced the R2 of kin40k by .006 with 1,300 and 1,900 rows.
  */
 #include "search/search_parts.h"
 
@@ -27,13 +27,18 @@
 #include <math.h>
 #include <string.h>
 
+/* LEAST_UNITS: smallest number of distinct rows or groups to search. MAP_ROWS: distinct rows per feature from which a
+   map is learned; with fewer, its squared number of entries fits noise. */
 enum { LEAST_UNITS = 50, STEP_ROWS = 500, ALL_STEPS_ROWS = 1200, MAP_ROWS = 20 };
 enum { SEQUENCE = 0x64657363, MEDIAN_ROWS = 500, POSSIBLE_ROWS = 4096 };
-#define FIRST_RIDGE    1e-4
-#define HEAD_START     1.01 /* largest ratio of errors up to which a map is preferred to weights */
-#define LEAST_WEIGHT   0.05 /* smallest weight of a copy at the start of a map */
-#define CONTINUED_RATE 0.6  /* factor of the rates of stages 3 and 4 */
+#define FIRST_RIDGE 1e-4
+/* largest ratio of errors up to which a map is preferred to weights: it gains more from the remaining steps */
+#define HEAD_START 1.01
+/* smallest weight of a copy at the start of a map, so that the descent can still increase it */
+#define LEAST_WEIGHT   0.05
+#define CONTINUED_RATE 0.6 /* factor of the rates of stages 3 and 4, which start near an optimum */
 
+/* Splits the table, reads the rows of the split within an eighth of the memory, and finds their units. */
 static mercer_status open_rows(mrc_searcher *self)
 {
     const mrc_search_task *task = self->task;
@@ -53,15 +58,18 @@ static mercer_status open_rows(mrc_searcher *self)
 
 /* ---- Stages ------------------------------------------------------------------------------------------------------ */
 
-/* Index of the first stage with larger draws. The stages LARGE and LARGE + 1 continue the stages 0 and 1. */
+/* Index of the first stage with larger draws. Indices are from 0: stages LARGE and LARGE + 1 continue stages 0 and
+   1. */
 enum { LARGE = 2 };
 
-/* Returns whether the kernel is given and has this norm. */
+/* Returns whether a kernel is given that has this norm; every norm other than 1 counts as 2. */
 static bool is_given(const mrc_search_task *task, int norm)
 {
     return task->kernel && (mrc_kernel_norm(task->kernel) == 1) == (norm == 1);
 }
 
+/* Returns what a norm learns: one scale after a given metric, a map in norm 2 if there are enough rows for it, else a
+   scale per coordinate. */
 static mrc_descent_kind choose_kind(const mrc_searcher *self, int norm)
 {
     const mercer_preprocess *given = self->task->preprocess;
@@ -70,6 +78,8 @@ static mrc_descent_kind choose_kind(const mrc_searcher *self, int norm)
     return norm == 1 || d > MRC_MAP_FEATURES || self->rows.different < MAP_ROWS * d ? MRC_LEARN_SCALES : MRC_LEARN_MAP;
 }
 
+/* Sets what the descents in a norm learn. Without a given kernel they start from an exponent between the Laplace and
+   Gaussian kernel. */
 static void open_space(mrc_searcher *self, int norm)
 {
     const mrc_search_points *points = &self->points;
@@ -87,12 +97,14 @@ static void open_space(mrc_searcher *self, int norm)
     if (norm == 2 && points->blended && space->kind != MRC_LEARN_MAP) space->x = self->blend;
 }
 
+/* Reduces the number of steps for small tables (see the top of the file). */
 static int count_steps(const mrc_searcher *self, int wanted)
 {
     bool fewer = !self->split.folds.held_out && self->pool > STEP_ROWS && self->pool < ALL_STEPS_ROWS;
     return fewer ? (int)(wanted * STEP_ROWS / self->pool) : wanted;
 }
 
+/* The descents' progress callback: writes a journal row, reports progress, saves the state, and checks the deadline. */
 static int watch(void *user, int step, double error)
 {
     mrc_searcher *self = user;
@@ -117,6 +129,7 @@ static int watch(void *user, int step, double error)
     return self->stopped || self->result->cut;
 }
 
+/* Runs or continues one descent. Stages have separate random sequences. */
 static mercer_status run_stage(mrc_searcher *self, int stage, int steps)
 {
     bool large = stage >= LARGE, stopped;
@@ -140,7 +153,7 @@ static mercer_status run_stage(mrc_searcher *self, int stage, int steps)
 
 /* ---- Starting points --------------------------------------------------------------------------------------------- */
 
-/* Computes the median distance of some rows of the pool, with coordinates multiplied by factors (k; NULL: all 1). */
+/* Computes the median distance between the first rows of x, with coordinates multiplied by factors (k; NULL: all 1). */
 static mercer_status find_median(const mrc_searcher *self, const mercer_matrix *x, const mercer_kernel *kernel,
                                  const double *factors, double *out)
 {
@@ -156,7 +169,7 @@ static mercer_status find_median(const mrc_searcher *self, const mercer_matrix *
     return mercer_median_distance(self->task->context, out, kernel, &some, 0);
 }
 
-/* Resets a state except for the parameters. */
+/* Resets a state except for its parameters: no steps, no moments, no error. */
 static void reset_state(mrc_descent_state *state, double rate)
 {
     state->step = 0;
@@ -166,7 +179,8 @@ static void reset_state(mrc_descent_state *state, double rate)
     memset(state->square, 0, (size_t)state->count * sizeof(double));
 }
 
-/* Initializes stage 1 or 2 with a median distance of 1: with equal scales or, after a blend, its shares as scales. */
+/* Initializes stage 1 or 2 so that the median distance is 1, with equal scales or, after a blend, with the weight that
+   stage 1 gave each feature. */
 static mercer_status start_descent(const mrc_searcher *self, int norm)
 {
     const mrc_descent_space *space = &self->spaces[norm - 1];
@@ -185,14 +199,14 @@ static mercer_status start_descent(const mrc_searcher *self, int norm)
             values[j] = log(fmax((shares ? shares[j] : 1) / median, 1e-6));
         return MERCER_OK;
     }
-    for (int64_t j = 0; j < width; j++) /* no copy is dropped at the start */
+    for (int64_t j = 0; j < width; j++) /* every copy starts with a positive weight */
         values[j] = self->weights ? log(fmax(self->weights[j], LEAST_WEIGHT)) : 0;
     memset(values + width, 0, (size_t)(d * d) * sizeof(double));
     for (int64_t j = 0; j < d; j++) values[width + j * d + j] = fmax((shares ? shares[j] : 1) / median, 1e-6);
     return MERCER_OK;
 }
 
-/* Blends the copies with the weights of stage 1 into the points of norm 2, one column per feature. */
+/* Makes the points of norm 2, with one column per feature: the sum of its copies, weighted as stage 1 found. */
 static mercer_status blend_copies(mrc_searcher *self)
 {
     const mrc_search_points *points = &self->points;
@@ -207,6 +221,7 @@ static mercer_status blend_copies(mrc_searcher *self)
 
 /* ---- The search -------------------------------------------------------------------------------------------------- */
 
+/* Allocates the state, or checks that a restored one has the same size, and sets the views of its memory. */
 static mercer_status open_state(mrc_searcher *self)
 {
     mrc_search_state *state = self->task->state;
@@ -238,6 +253,7 @@ void mrc_search_state_free(mrc_search_state *state, mercer_context *context)
     *state = (mrc_search_state){0};
 }
 
+/* Returns the kernel and ridge that a stage has arrived at. The values stay those of the state. */
 static mrc_candidate candidate_of(const mrc_searcher *self, int stage)
 {
     const mrc_descent_space *space = &self->spaces[stage % LARGE];
@@ -264,8 +280,9 @@ static mercer_status continue_descent(mrc_searcher *self, mrc_candidate *candida
     return MERCER_OK;
 }
 
-/* Continues the better of two candidates. A map needs more steps than weights do, so it is preferred if it is only a
-   little worse. */
+/* Scores two candidates and continues the better one. A map needs more steps than weights, so it is preferred if it is
+   only a little worse. Continuing both instead takes a quarter longer and changes no mean score significantly (eight
+   tables, ten splits). */
 static mercer_status continue_best(mrc_searcher *self, mrc_candidate *l1, mrc_candidate *l2, int steps,
                                    mrc_candidate *best)
 {
@@ -276,7 +293,7 @@ static mercer_status continue_best(mrc_searcher *self, mrc_candidate *l1, mrc_ca
     return continue_descent(self, best, steps);
 }
 
-/* Runs stage 1 or 2. Stage 1 also makes the blend of copies that stage 2 uses. */
+/* Runs stage 1 or 2. Stage 1 also makes the blended points of stage 2. */
 static mercer_status run_norm(mrc_searcher *self, int norm, int steps, mrc_candidate *out)
 {
     int stage = norm - 1;
@@ -287,11 +304,12 @@ static mercer_status run_norm(mrc_searcher *self, int norm, int steps, mrc_candi
     return MERCER_OK;
 }
 
+/* Runs the stages that the given kernel and preprocessing leave open, and returns the best candidate. */
 static mercer_status run_stages(mrc_searcher *self, mrc_candidate *best)
 {
     const mrc_search_task *task = self->task;
     bool norm_1 = task->kernel ? is_given(task, 1) : !task->norm_2, norm_2 = !is_given(task, 1);
-    /* Without a map, norm 2 was worse than norm 1 on all tables with many features that were tried. */
+    /* Without a map, norm 2 was worse than norm 1 on all tables tried that have many features. */
     if (norm_1 && self->spaces[1].kind == MRC_LEARN_SCALES && self->points.features > MRC_MAP_FEATURES) norm_2 = false;
     bool blends = norm_1 || self->points.blended;
     int steps = count_steps(self, self->effort.first), more = count_steps(self, self->effort.second);
@@ -310,7 +328,7 @@ mercer_status mrc_search_possible(const mercer_dataset *data, bool *possible)
     int64_t n = mrc_min(data->rows, POSSIBLE_ROWS), *rows, units = data->rows;
     MRC_SCOPE(scope, data->context);
     MRC_TRY(mrc_scope_alloc(&scope, &rows, 2 * n, sizeof *rows, "row numbers"));
-    /* Rows of all parts of the table, because groups are often in order. */
+    /* Take rows from all parts of the table, because it may be sorted by group. */
     for (int64_t i = 0; i < n; i++) rows[i] = i * data->rows / n;
     if (data->key_kind != MRC_KEYS_TIMES) MRC_TRY(mrc_row_units(data, rows, n, rows + n, &units));
     *possible = units >= LEAST_UNITS;

@@ -3,7 +3,7 @@
  * search: the hyperparameters of a kernel model, by stochastic descent of the held-out error over all of them at once.
  *
  *   split.c            training rows and held-out rows, by groups, times and equal rows
- *   search_points.c    the rows as the search sees them, and the preprocessing that gives a model the same view
+ *   search_points.c    the search's copy of the rows, and the preprocessing that gives a model the same features
  *   error_gradient.h   the held-out error of one small fit and its gradient in closed form
  *   hyper_descent.h    the descent: draws, Adam, exponent and ridge
  *   small_fits.h       ridge regressions on few centers, scored on held-out rows
@@ -11,8 +11,8 @@
  *   search_score.c     scores of candidates, the final ridge, errors at several sizes
  *   search_effort.c    sizes of each effort level, and its estimated cost
  *
- * The search sees training rows only. Its work depends on the sizes and the effort only, not on a clock, unless a
- * deadline is set.
+ * The search reads training rows only. Unless a deadline is set, its work depends on sizes and effort, not on a clock,
+ * so that results are reproducible.
  */
 #ifndef MRC_SEARCH_SEARCH_H
 #define MRC_SEARCH_SEARCH_H
@@ -25,11 +25,11 @@
 
 enum { MRC_SEARCH_STAGES = 4, MRC_SEARCH_SIZES = 3, MRC_SEARCH_STEPS = 440, MRC_JOURNAL_COLUMNS = 4 };
 
-/* Progress of a search, to be saved and continued: descents in norm 1 and norm 2, then both with larger draws. */
+/* State of a search, which can be saved and resumed: descents in norm 1 and norm 2, then both with larger draws. */
 typedef struct mrc_search_state {
     mrc_descent_state stages[MRC_SEARCH_STAGES]; /* views of memory */
-    double *memory;                              /* owned; NULL: the search starts from the beginning */
-    int64_t numbers;                             /* number of doubles in memory: the descents, then the journal */
+    double *memory;                              /* owned; NULL: the search has not started */
+    int64_t numbers; /* number of doubles in memory: those of the descents, then the journal */
     double *journal; /* (MRC_SEARCH_STEPS, 4) view of memory: stage, smoothed error, exponent, ridge of each step */
     int64_t steps;   /* rows of the journal that are set */
 } mrc_search_state;
@@ -38,65 +38,68 @@ void mrc_search_state_free(mrc_search_state *state, mercer_context *context);
 typedef struct mrc_search_task {
     mercer_context *context;
     mercer_dataset *data;
-    const mercer_kernel *kernel; /* given kernel function; its bandwidth is ignored; NULL: search exppower kernels in
-                                    both norms */
-    double bandwidth;            /* given bandwidth, for feature weights with a mean of 1; 0: searched */
-    bool norm_2;                 /* without a given kernel: search norm 2 only */
-    const mercer_preprocess *preprocess; /* given, fitted; NULL: a blend of standardized and ranked features. If it
-                                            has a metric, no metric is searched */
-    const mrc_units *units;              /* transform of the targets */
-    double ridge;                        /* given ridge per unit of weight; < 0: searched */
-    int effort;                          /* effort level, 1 to 5 */
-    int64_t memory;                      /* memory limit in bytes */
+    /* given kernel function, whose bandwidth is ignored; NULL: search exppower kernels in both norms */
+    const mercer_kernel *kernel;
+    double bandwidth; /* given bandwidth of a kernel whose feature weights have a mean of 1; 0: searched */
+    bool norm_2;      /* without a given kernel: search norm 2 only */
+    /* given and fitted; if it includes a metric, none is searched. NULL: search a blend of standardized and ranked
+       features */
+    const mercer_preprocess *preprocess;
+    const mrc_units *units; /* transform of the targets */
+    double ridge;           /* given ridge per unit of sample weight; negative: searched */
+    int effort;             /* effort level, 1 to 5 */
+    int64_t memory;         /* memory limit in bytes */
     uint64_t seed;
     double deadline;                   /* deadline on the clock of mrc_seconds, after which descents end; 0: none */
-    mercer_progress_callback progress; /* progress callback, or NULL */
+    mercer_progress_callback progress; /* may be NULL */
     void *progress_user;
-    mrc_search_state *state;            /* state to continue from; updated */
-    void (*save)(void *user, bool now); /* saves the state after each step; now: immediately, when stopped. May be
-                                           NULL */
+    mrc_search_state *state; /* state to resume from, all zeros for a new search; updated */
+    /* saves the state after each step; now: immediately, when stopped. May be NULL */
+    void (*save)(void *user, bool now);
     void *save_user;
 } mrc_search_task;
 
 typedef struct mrc_search_result {
     mercer_kernel kernel;
-    mercer_preprocess *preprocess;     /* fitted, with the metric; owned */
-    double ridge;                      /* ridge per unit of weight */
-    double error;                      /* held-out squared error over the variance of the targets */
-    double better_ridge, better_error; /* with a given ridge: the best of a few other ridges, and its error */
+    mercer_preprocess *preprocess; /* fitted, with the metric; owned */
+    double ridge;                  /* ridge per unit of sample weight */
+    double error;                  /* held-out squared error over the variance of the targets */
+    /* if a ridge is given: the best of six other ridges, and its error, for a warning */
+    double better_ridge, better_error;
     int64_t rows, held;                /* training rows and held-out rows of the scored fits */
     int64_t centers[MRC_SEARCH_SIZES]; /* numbers of centers that were scored; 0: none */
     double errors[MRC_SEARCH_SIZES];   /* their held-out errors */
-    bool cut;                          /* the deadline ended the search */
+    bool cut;                          /* the deadline ended the search early */
 } mrc_search_result;
 
-/* Runs a search. Fails with CALLBACK if the callback stops it, and with MISMATCH if the state is of another search. */
+/* Runs a search. Fails with CALLBACK if the callback stops it, and with MISMATCH if the state belongs to a search of
+   other sizes. */
 mercer_status mrc_search_run(const mrc_search_task *task, mrc_search_result *out);
 /* Returns whether the table has enough rows (or groups) to search. */
 mercer_status mrc_search_possible(const mercer_dataset *data, bool *possible);
 
-/* search_score.c: extrapolate the held-out error to more centers (NaN: unknown), and return the share of it that
-   `more` centers in place of `centers` would remove. */
+/* search_score.c: extrapolate the held-out error to more centers; predict the share of the error that `more` centers
+   would remove compared with `centers`. NaN: unknown. */
 double mrc_search_error_with(const mrc_search_result *found, int64_t centers);
 double mrc_search_gain(const mrc_search_result *found, int64_t centers, int64_t more);
 
-/* split.c: rows in the order in which they are read, by fold. */
+/* split.c: the rows of a search, ordered by fold. */
 typedef struct mrc_split {
     int64_t *rows; /* owned by the caller */
     mrc_folds folds;
 } mrc_split;
-/* Draws up to `most` training rows and half as many held-out rows. */
+/* Draws up to `most` training rows and half as many held-out rows, or folds of up to `most` rows in total. */
 mercer_status mrc_split_make(mrc_split *out, const mercer_dataset *data, int64_t most, uint64_t seed);
-/* Sets the units and cuts of `out`, which draws keep apart, for rows (n) of the data; with different times every row is
-   a unit, in the order of time. The scope owns the memory. */
+/* Sets units and cuts of `out` for rows (n) of the data. If the rows have different times, each row is its own unit,
+   and units are in order of time. The scope owns the memory. */
 mercer_status mrc_split_units(const mercer_dataset *data, const int64_t *rows, int64_t n, mrc_scope *scope,
                               mrc_descent_rows *out);
 
 /* search_effort.c */
 typedef struct mrc_effort {
-    int first, second;              /* steps of stages 1 and 2, and of stages 3 and 4 */
-    int64_t fitted, centers;        /* training rows and centers of a draw in stages 1 and 2; stages 3 and 4 draw
-                                       more */
+    int first, second; /* steps of each of the stages 1 and 2, and of the continued stage */
+    /* training rows and centers of a draw in stages 1 and 2; stages 3 and 4 draw 2 and 1.5 times as many */
+    int64_t fitted, centers;
     int64_t rows;                   /* rows read from the table */
     int64_t score_rows, score_size; /* training rows and centers of the final small fits */
     int64_t final_centers;          /* default number of centers of the model */

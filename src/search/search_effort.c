@@ -3,11 +3,11 @@
  * The sizes of each effort level. A step of a descent with n training rows, m = 2 n rows in all, p centers and w
  * columns costs
  *
- *   n p^2 + p^3 / 3     normal equations          4 m p c     weights of pairs
+ *   n p^2 + p^3 / 3     normal equations          4 m p c  weights of pairs
  *   m p (6 w + 700)     distances, their sums over pairs, and evaluations of the kernel function: passes over memory
  *
- * in units of flops of a matrix product in double. The final fits cost n p^2 + 7 p^3 / 3 at three sizes. The constants
- * are fitted to the search times of the eight tables of docs/tables.md on two cores (2.5 to 5 s at effort 3).
+ * in flops of a matrix product in double. The final fits cost n p^2 + 7 p^3 / 3 at three sizes. The constants were
+ * fitted to the search times of the eight tables of docs/tables.md on two cores (2.5 to 5 s at effort 3).
  */
 #include "search/search.h"
 
@@ -36,6 +36,7 @@ mrc_effort mrc_effort_of(int effort, int64_t rows, int64_t features)
     return sizes;
 }
 
+/* Returns the cost of a step (see the top of the file), with m = 2 n. */
 static double step_flops(double n, double p, double w, double c)
 {
     return n * p * p + p * p * p / 3 + 2 * n * p * (6 * w + 700 + 4 * c);
@@ -46,7 +47,8 @@ double mrc_search_flops(int effort, int64_t n, int64_t d, int64_t c)
     mrc_effort e = mrc_effort_of(effort, n, d);
     double rows = (double)n, w = 2 * (double)d, outputs = (double)c;
     double fitted = (double)mrc_min(e.fitted, n / 2), centers = (double)mrc_min(e.centers, n / 2);
-    bool both = d <= MRC_MAP_FEATURES; /* both norms are descended, and often half of the second descent */
+    /* both norms are searched; the factor 1.25 below is one of the fitted constants */
+    bool both = d <= MRC_MAP_FEATURES;
     double first = (both ? 2 : 1) * (double)e.first * step_flops(fitted, centers, w, outputs);
     double second = (both ? 1.25 : 1) * (double)e.second * step_flops(2 * fitted, 1.5 * centers, w, outputs);
     double scored = (double)mrc_min(e.score_rows, n), p = (double)mrc_min(e.score_size, n);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Internal to the search: its rows, its candidates, and the state that its files share. */
+/* Internal to the files of the search: its rows, its candidates, and its shared state. */
 #ifndef MRC_SEARCH_SEARCH_PARTS_H
 #define MRC_SEARCH_SEARCH_PARTS_H
 
@@ -8,10 +8,10 @@
 /* Rows in the order of the split. */
 typedef struct mrc_search_points {
     mrc_scope *scope;
-    mercer_preprocess *preprocess; /* fitted on all rows; owned */
-    bool blended;                  /* several columns are copies of one feature */
-    int64_t features, width;       /* columns of a model's points before a map; columns of x */
-    int64_t *feature;   /* (width) feature of each column; blended: column k < features is its standardized copy */
+    mercer_preprocess *preprocess; /* fitted to all training rows; owned */
+    bool blended;                  /* features have two copies, standardized and ranked */
+    int64_t features, width;       /* number of features; number of columns of x, with copies */
+    int64_t *feature; /* (width) feature of each column; the first `features` columns are features 0, 1, ... in order */
     mercer_matrix x, y; /* (n, width) f32; (n, c) f64 with variance 1 */
     double *weights;    /* (n) row weights, or NULL */
 } mrc_search_points;
@@ -24,16 +24,17 @@ typedef struct mrc_searcher {
     mrc_split split;
     mrc_search_points points;
     mrc_descent_rows rows;
-    int64_t pool;                /* number of rows, from the first, that descents draw from */
+    int64_t pool;                /* descents draw from the first `pool` rows */
     mrc_descent_space spaces[2]; /* of norm 1 and norm 2 */
     mercer_matrix blend;         /* (n, features) f32: the copies blended with the weights that stage 1 found */
-    double *weights;             /* (width) these weights, relative to their sum for the same feature; or NULL */
-    double *shares;              /* (features) these sums; or NULL */
-    int total, stage;            /* total number of steps, and the current stage, for progress reports */
+    /* (width) those weights, divided by the sum over the copies of their feature; NULL before stage 1 */
+    double *weights;
+    double *shares;   /* (features) those sums; NULL before stage 1 */
+    int total, stage; /* total number of steps, and the current stage, for progress reports */
     bool stopped;
 } mrc_searcher;
 
-/* A kernel that a descent found. Its bandwidth is 1 after the scaling or map that the values describe. */
+/* A kernel that a descent found. Its bandwidth is 1 for points that are scaled or mapped by its parameters. */
 typedef struct mrc_candidate {
     const mrc_descent_space *space;
     const double *values; /* parameters of the descent */
@@ -45,15 +46,15 @@ typedef struct mrc_candidate {
 mercer_status mrc_search_points_read(mrc_search_points *self, const mrc_search_task *task, const mrc_split *split);
 /* Sets `out` (n, features) to the sum, per feature, of its columns times their weights (width). */
 void mrc_search_points_blend(const mrc_search_points *self, const double *weights, const mercer_matrix *out);
-/* Writes a candidate's scaled or mapped points to `to`, for the rows from `first` on. */
+/* Writes points scaled or mapped by a candidate's parameters to `to`, for the rows from `first` on. */
 mercer_status mrc_search_points_map(const mrc_searcher *self, const mrc_candidate *candidate, int64_t first,
                                     const mercer_matrix *to);
-/* Sets kernel and preprocessing of the result to those of a candidate. */
+/* Sets kernel and preprocessing of the result to those of a candidate. The result then owns the preprocessing. */
 mercer_status mrc_search_keep(mrc_searcher *self, const mrc_candidate *best);
 
-/* search_score.c: set candidate->error to its smallest held-out error near its ridge, with few centers. */
+/* search_score.c: set candidate->error to its smallest held-out error over ridges near its own, with few centers. */
 mercer_status mrc_search_score(const mrc_searcher *self, mrc_candidate *candidate);
-/* Choose the final ridge; set ridge, error and the errors at several sizes of the result. */
+/* Choose the final ridge, and set in the result the ridge, its error and the errors with fewer centers. */
 mercer_status mrc_search_finish(mrc_searcher *self, const mrc_candidate *best);
 
 #endif

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The rows of a search, read once, in float. Without a given preprocessing every number x_k has two copies,
- * standardized S_k and ranked R_k (data/prepare/preprocess_rank.c), whose scales compete. Both are nondecreasing
+ * The rows of a search, read once, in float. Without a given preprocessing every numeric feature x_k has two copies,
+ * standardized S_k and ranked R_k (data/prepare/preprocess_rank.c), and the descent weighs them. Both are nondecreasing
  * functions of x_k, so in norm 1
  *
  *   a |S - S'| + b |R - R'| = |T - T'|,   T = a S + b R,   a, b >= 0
  *
- * and a kernel of both copies is a kernel of one column T, which the model stores (preprocessing "blend"). Memory: 4 n
- * width bytes.
+ * so a kernel of both copies is a kernel of the single column T, which the model uses (preprocessing "blend"). Memory:
+ * 4 n width bytes.
  */
 #include "search/search_parts.h"
 
@@ -15,8 +15,11 @@
 
 #include <math.h>
 
+/* rows that are read at a time */
 enum { BLOCK = 1024 };
 
+/* Numbers the columns: all features, then the ranked copies. Flags (0 or 1) have no ranked copy, which would be
+   equal. */
 static mercer_status number_columns(mrc_search_points *self, int64_t features)
 {
     int64_t d = mrc_preprocess_width(self->preprocess, features);
@@ -28,7 +31,7 @@ static mercer_status number_columns(mrc_search_points *self, int64_t features)
     return MERCER_OK;
 }
 
-/* Reads the copies of the features, and the targets. */
+/* Reads both copies of the features, and the targets, of the given rows. */
 static mercer_status read_copies(mrc_search_points *self, const mercer_dataset *data, const int64_t *rows)
 {
     mercer_matrix raw, standard, ranked;
@@ -103,7 +106,7 @@ void mrc_search_points_blend(const mrc_search_points *self, const double *weight
     }
 }
 
-/* Multiplies row `from` (width) by the factors (width) and a map (features, d), and writes the result to out (d). */
+/* Writes to out (d) the row `from` (width), multiplied by the factors (width) and then by a map (features, d). */
 static void map_row(const mrc_search_points *points, const double *factors, const double *map, int64_t d,
                     const float *from, float *out)
 {
@@ -136,9 +139,11 @@ mercer_status mrc_search_points_map(const mrc_searcher *self, const mrc_candidat
 
 /* ---- The model's preprocessing ----------------------------------------------------------------------------------- */
 
-#define DROPPED 1e-4 /* copies with a smaller share of the largest weight are dropped from the model */
+/* copies with less than this share of the largest weight are dropped from the model, which makes predictions faster */
+#define DROPPED 1e-4
 
-/* Sets the bandwidth to the given one, or to the inverse of the largest weight. Returns the weight that becomes 1. */
+/* Sets the bandwidth to the given one, or else to the inverse of the largest weight. Returns the weight that becomes 1
+   in the model. */
 static double choose_unit(mrc_searcher *self, double largest)
 {
     double given = self->task->bandwidth, unit = given > 0 ? 1 / given : largest;
@@ -146,7 +151,7 @@ static double choose_unit(mrc_searcher *self, double largest)
     return unit;
 }
 
-/* Stores the weights of the copies (width) as the blend of the preprocessing. */
+/* Stores the weights of the copies (width) in the preprocessing. */
 static mercer_status keep_blend(const mrc_search_points *points, const double *weights)
 {
     int64_t d = points->features;
@@ -157,8 +162,8 @@ static mercer_status keep_blend(const mrc_search_points *points, const double *w
     return mrc_preprocess_set_blend(points->preprocess, factors, factors + d);
 }
 
-/* Stores the scales, divided by the unit that becomes the bandwidth: in norm 1 as the weights of the copies in the
-   blend if there is one, otherwise as a diagonal map. */
+/* Stores the scales of a candidate, normalized by choose_unit. In norm 1 with copies they are the weights of the blend;
+   otherwise they are a diagonal map. */
 static mercer_status keep_scales(mrc_searcher *self, const mrc_candidate *best)
 {
     const mrc_search_points *points = &self->points;
@@ -178,8 +183,8 @@ static mercer_status keep_scales(mrc_searcher *self, const mrc_candidate *best)
     return mrc_preprocess_set_map(points->preprocess, k, k, true, scales);
 }
 
-/* Stores the factors of the copies as a blend, then the map, divided by the unit that becomes the bandwidth. Without
-   copies the factors are part of the map. */
+/* Stores the factors of a candidate as the weights of the blend, then its map, normalized by choose_unit. Without
+   copies the factors are multiplied into the map. */
 static mercer_status keep_map(mrc_searcher *self, const mrc_candidate *best)
 {
     const mrc_search_points *points = &self->points;

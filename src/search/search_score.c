@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Scores of candidates by small fits, the final ridge, and the error with more centers.
+ * Scores of candidates by small fits, the final ridge, and the prediction of the error with more centers.
  *
- *   l* = the largest ridge l with E(l) <= (1 + s) min E,     E: held-out squared error at the largest size
+ *   l* = the largest ridge l with E(l) <= (1 + s) min E,     E: held-out squared error with the most centers
  *
  * Among ridges that few held-out rows cannot distinguish, the largest is the safest: s = min(1 %, 4 / held-out rows).
  *
@@ -15,7 +15,8 @@
 #include <math.h>
 #include <string.h>
 
-enum { RIDGES = 7, FOLD_RIDGES = 4 }; /* with folds smaller ridges are not needed, because descents fit as many rows */
+/* Number of ridges. With folds, fewer are needed, because the ridge of the descent was learned on as many rows */
+enum { RIDGES = 7, FOLD_RIDGES = 4 };
 #define MOST_SLACK 0.01
 #define SLACK_ROWS 4.0
 
@@ -26,8 +27,8 @@ typedef struct scorer {
     int count;
 } scorer;
 
-/* Sets the rows to the candidate's points: up to score_rows training rows and half as many held-out rows, or
-   score_rows rows in all folds together. */
+/* Sets the rows to the candidate's points: up to score_rows training rows and half as many held-out rows, or score_rows
+   rows in all folds together. */
 static mercer_status open_scorer(const mrc_searcher *self, mrc_scope *scope, const mrc_candidate *candidate,
                                  scorer *out)
 {
@@ -56,14 +57,14 @@ static mercer_status open_scorer(const mrc_searcher *self, mrc_scope *scope, con
     return MERCER_OK;
 }
 
-/* Returns the number of centers of small fits: with folds all rows. */
+/* Returns the number of centers of small fits: at most the number of training rows; with folds all of them. */
 static int64_t size_for(const scorer *with, int64_t wanted)
 {
     int64_t n = mrc_folds_training(&with->rows.folds);
     return with->rows.folds.held_out ? mrc_min(wanted, n) : n;
 }
 
-/* Returns the index of the largest ridge whose error is within the slack of the smallest error. Ridges are in
+/* Returns the index of the largest ridge whose error is within the slack of the smallest error. Expects ridges in
    descending order. */
 static int pick_ridge(const double *errors, int count, int64_t held)
 {

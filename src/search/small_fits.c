@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Small ridge regressions, scored on the rows v of the held-out fold:
+ * Small ridge regressions, scored on the held-out rows v:
  *
  *   G = K'K,  B = K'Y                          K = K(X, Z), rows times the square root of their weight
  *   alpha = (G + l w K(Z, Z) + 1e-10 tr(G) / p I)^-1 B
  *   e_l = |K(X_v, Z) alpha - Y_v|^2
  *
- * If the centers are all training rows, alpha = (K(Z, Z) + (l w + 1e-10 tr(K) / p) I)^-1 Y. Memory: 3 p^2 doubles and
+ * If all training rows are centers, alpha = (K(Z, Z) + (l w + 1e-10 tr(K) / p) I)^-1 Y. Memory: 3 p^2 doubles, and
  * blocks of 1,024 x p.
  */
 #include "search/small_fits.h"
@@ -24,7 +24,7 @@ typedef struct small_fits {
     mercer_matrix z;                /* (p, d) centers: the first rows */
     int64_t fitted;                 /* number of training rows */
     int count;                      /* number of ridges */
-    bool whole;                     /* the centers are all training rows, with equal weights */
+    bool whole;                     /* all training rows are centers and have equal weights, so K'K is not needed */
     double mass;                    /* total weight of the training rows */
     mercer_matrix zz, system, gram; /* (p, p) */
     mercer_matrix rhs;              /* (p, c) */
@@ -37,6 +37,7 @@ typedef struct small_fits {
 
 /* ---- Memory ------------------------------------------------------------------------------------------------------ */
 
+/* Allocates all matrices, in double, and a block in float for kernel values of float points. */
 static mercer_status open_matrices(small_fits *self, mrc_scope *scope)
 {
     static const char what[] = "small fits";
@@ -71,7 +72,7 @@ static double weight_of(const mrc_small_rows *rows, int64_t first, int64_t end)
     return rows->weights ? sum : (double)(end - first);
 }
 
-/* Multiplies rows of the matrix by the square roots of their weights. */
+/* Multiplies a matrix with the rows from `first` on by the square roots of their weights. */
 static mercer_status weigh(const small_fits *self, int64_t first, const mercer_matrix *matrix)
 {
     double roots[BLOCK];
@@ -80,8 +81,8 @@ static mercer_status weigh(const small_fits *self, int64_t first, const mercer_m
     return self->backend->ops->scale_rows(self->backend, matrix, roots);
 }
 
-/* Computes kernel values of up to BLOCK rows in the type of the points and stores them in double, because evaluating
-   them in double would cost more than the fit. */
+/* Computes the kernel values of up to BLOCK rows. They are evaluated in the type of the points and converted to double,
+   because evaluating them in double would cost more than the fit. */
 static mercer_status evaluate(const small_fits *self, int64_t first, int64_t count, mercer_matrix *block)
 {
     mrc_backend *backend = self->backend;
@@ -94,7 +95,7 @@ static mercer_status evaluate(const small_fits *self, int64_t first, int64_t cou
     return backend->ops->copy(backend, block, &single);
 }
 
-/* Adds up to BLOCK training rows to G and B. Only the lower triangle of G is set, because a factorization reads
+/* Adds up to BLOCK training rows to G and B. Only the lower triangle of G is computed, because the factorization reads
    nothing else. */
 static mercer_status add_rows(const small_fits *self, int64_t first, int64_t count)
 {
@@ -109,6 +110,7 @@ static mercer_status add_rows(const small_fits *self, int64_t first, int64_t cou
     return backend->ops->gemm(backend, &job);
 }
 
+/* Computes the parts of the equations that all ridges share. */
 static mercer_status make_equations(const small_fits *self)
 {
     mrc_backend *backend = self->backend;
@@ -143,7 +145,7 @@ mercer_status mrc_small_factorize(mrc_backend *backend, const mercer_matrix *a, 
     return MERCER_OK;
 }
 
-/* Solves for the weights of one ridge. *solved: the system was positive definite. */
+/* Solves the equations for one ridge. *solved: they were positive definite; if not, weights are not set. */
 static mercer_status solve(const small_fits *self, double ridge, const mercer_matrix *weights, bool *solved)
 {
     mrc_backend *backend = self->backend;
@@ -202,6 +204,7 @@ mercer_status mrc_small_fits(mercer_context *context, const mrc_small_rows *rows
     MRC_SCOPE(scope, context);
     MRC_TRY(open_matrices(&self, &scope));
     MRC_TRY(make_equations(&self));
+    /* weights of ridges that cannot be solved stay 0, so that the product with all weights is finite */
     MRC_TRY(self.backend->ops->clear(self.backend, &self.weights));
     for (int r = 0; r < count; r++) {
         mercer_matrix weights = mrc_columns(&self.weights, r * c, c);

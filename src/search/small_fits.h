@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ridge regressions on few centers, one per ridge, and their errors on held-out rows:
+ * Ridge regressions with few centers, for several ridges, and their errors on held-out rows:
  *
  *   alpha = (K'K + l w K(Z, Z))^-1 K'Y        K = K(X, Z),  w the total weight of the rows X,  l the ridge per unit
  *                                             of weight
  *
- * All in double, from points in float or double. Cost: n p^2 flops for K'K, p^3 / 3 for each ridge. If Z = X, K is a
- * factor of both sides:
+ * Computed in double, from points in float or double. Cost: n p^2 flops for K'K, p^3 / 3 for each ridge. If Z = X, K is
+ * a factor of both sides:
  *
  *   alpha = (K + l w I)^-1 Y                  p^3 / 3 for each ridge, and no K'K
  *
- * Few rows are cross-validated with all of them as centers (cross_validation.c).
+ * Without a held-out fold the error is cross-validated, with all rows as centers (cross_validation.c).
  */
 #ifndef MRC_SEARCH_SMALL_FITS_H
 #define MRC_SEARCH_SMALL_FITS_H
@@ -20,18 +20,19 @@
 
 enum { MRC_FOLDS = 10, MRC_RIDGES = 8 }; /* upper limits */
 
-/* Consecutive folds of rows: fold f has the rows start[f] .. start[f + 1] - 1, in random order. */
+/* Consecutive folds of rows: fold f has rows start[f] .. start[f + 1] - 1. Within a fold rows are in random order. */
 typedef struct mrc_folds {
     int64_t start[MRC_FOLDS + 1];
-    int count;     /* 2 or more */
-    bool held_out; /* true: there are two folds, and the second is held out; false: each is held out in turn */
+    int count; /* 2 or more */
+    /* true: there are two folds, and the second one is held out; false: each fold is held out in turn */
+    bool held_out;
 } mrc_folds;
 
 static inline int64_t mrc_folds_rows(const mrc_folds *folds)
 {
     return folds->start[folds->count];
 }
-/* Returns the number of rows, from the first, that fits are trained on. */
+/* Returns the number of training rows, which are the first rows. */
 static inline int64_t mrc_folds_training(const mrc_folds *folds)
 {
     return folds->start[folds->held_out ? 1 : folds->count];
@@ -50,9 +51,9 @@ typedef struct mrc_small_rows {
 } mrc_small_rows;
 
 /*
- * Sets errors (count) to the mean squared error for each ridge; infinity if the equations could not be solved. With a
- * held-out fold: of its rows, by a fit to the other rows with the first p of them as centers. Otherwise: of all rows,
- * each predicted by a fit to all rows of the other folds; p is ignored.
+ * Sets errors (count) to the mean squared error for each ridge, or to infinity if its equations could not be solved.
+ * With a held-out fold, the error is that of its rows, predicted by a fit to the other rows whose first p rows are the
+ * centers. Otherwise it is that of all rows, each predicted by a fit to the other folds; p is ignored.
  */
 mercer_status mrc_small_fits(mercer_context *context, const mrc_small_rows *rows, const mercer_kernel *kernel,
                              int64_t p, const double *ridges, int count, double *errors);
@@ -61,11 +62,11 @@ mercer_status mrc_small_fits(mercer_context *context, const mrc_small_rows *rows
 mercer_status mrc_cross_validate(mercer_context *context, const mrc_small_rows *rows, const mercer_kernel *kernel,
                                  const double *ridges, int count, double *errors);
 
-/* Jitter of the small fits. */
+/* Added to the diagonal relative to its mean: large enough for the rounding of double, too small to act as a ridge. */
 #define MRC_SMALL_JITTER 1e-10
 
-/* Adds penalty + jitter tr(base) / n to the diagonal of A (n, n) f64, and replaces A by its Cholesky factor. base
-   (n, n) may be A. diagonal (2 n): scratch space. *solved: A is positive definite. */
+/* Adds penalty + jitter tr(base) / n to the diagonal of A (n, n) f64, and replaces A by its Cholesky factor. base (n,
+   n) may be A. diagonal (2 n): scratch space. *solved: the matrix was positive definite. */
 mercer_status mrc_small_factorize(mrc_backend *backend, const mercer_matrix *a, const mercer_matrix *base,
                                   double penalty, double jitter, double *diagonal, bool *solved);
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The training rows and the held-out rows of a search. Rows come in a random order that depends on the seed only, so
- * that the first ones of a fold are a random part of it.
+ * The training rows and the held-out rows of a search. Rows are in a random order that depends on the seed only, so the
+ * first rows of a fold are a random sample of it.
  *
- *   2,000 rows or more, or times   a fifth is held out, at most half as many as the training rows
- *   fewer                          five folds; ten below 300 rows, where each training row counts
+ *   2,000 rows or more, or times   a fifth is held out, at most half the number of training rows
+ *   fewer                          five folds; ten below 300 rows, so that fewer training rows are lost
  *
  * All rows of a group are in one fold, and so are rows with equal features. With times the latest fifth is held out,
- * and rows with equal features get the earliest of their times. A split by groups or times that leaves a class without
- * training rows is an error; a random split swaps one of its rows into the training rows. Leave-one-out is not offered:
- * it costs a fit per row, and a row that occurs twice would predict itself.
+ * and rows with equal features get the earliest of their times. If a split by groups or times leaves a class without
+ * training rows, that is an error; a random split then swaps a row of the class into the training rows. Leave-one-out
+ * is not offered: it costs a fit per row, and a row that occurs twice would predict itself.
  */
 #include "search/search.h"
 
@@ -38,8 +38,8 @@ static mercer_status split_times(const mercer_dataset *data, const mrc_keyed *so
     return MERCER_OK;
 }
 
-/* Assigns groups in random order: to the held-out fold until it has a fifth of the rows, or each to the smallest
-   fold. starts (groups + 1). */
+/* Assigns groups in random order: to the held-out fold until it has a fifth of the rows; with several folds, each to
+   the smallest one. starts (groups + 1): position of each group's first row in `sorted`. */
 static void deal_groups(const mrc_keyed *sorted, const int64_t *starts, int64_t groups, const mrc_folds *folds,
                         uint64_t seed, signed char *fold)
 {
@@ -55,6 +55,7 @@ static void deal_groups(const mrc_keyed *sorted, const int64_t *starts, int64_t 
     }
 }
 
+/* Splits by groups. Reduces the number of folds if there are fewer groups. */
 static mercer_status split_groups(const mercer_dataset *data, const mrc_keyed *sorted, mrc_folds *folds, uint64_t seed,
                                   signed char *fold)
 {
@@ -72,7 +73,7 @@ static mercer_status split_groups(const mercer_dataset *data, const mrc_keyed *s
     return MERCER_OK;
 }
 
-/* Checks that every class is among the training rows of every fit. */
+/* Fails if some fit would have no training row of a class, because all rows of that class are held out together. */
 static mercer_status check_classes(const mercer_dataset *data, const signed char *fold, const mrc_folds *folds)
 {
     int64_t *counts;
@@ -113,8 +114,8 @@ static mercer_status split_by_keys(const mercer_dataset *data, mrc_folds *folds,
 
 /* ---- Rows -------------------------------------------------------------------------------------------------------- */
 
-/* Splits m random rows by units (data/equal_rows.h): the held-out fold gets `held` rows first, or the folds take
-   turns. Sets the fold of these rows, and *units to the number of units. */
+/* Splits m random rows by units (data/equal_rows.h): the held-out fold is filled with `held` rows first; with several
+   folds, units are dealt to them in turn. Sets the fold of these rows, and *units to the number of units. */
 static mercer_status split_rows(const mercer_dataset *data, mrc_folds *folds, int64_t m, int64_t held, mrc_rng rng,
                                 signed char *fold, int64_t *units)
 {
@@ -141,7 +142,7 @@ static mercer_status split_rows(const mercer_dataset *data, mrc_folds *folds, in
     return MERCER_OK;
 }
 
-/* Swaps held-out rows whose class has no training row with training rows of other classes. */
+/* Swaps held-out rows of classes without training rows for training rows of classes that have several. */
 static mercer_status keep_classes(const mercer_dataset *data, mrc_split *split)
 {
     int64_t *counts, fitted = mrc_folds_training(&split->folds), spare = fitted - 1;
@@ -160,7 +161,7 @@ static mercer_status keep_classes(const mercer_dataset *data, mrc_split *split)
     return MERCER_OK;
 }
 
-/* Adds the first m of n rows in random order to their folds, up to most[f] rows per fold. fold (n): fold of every
+/* Collects the rows of each fold f, up to most[f], from the first m of n rows in random order. fold (n): fold of every
    row. */
 static void gather(mrc_split *out, int64_t n, int64_t m, const int64_t *most, const signed char *fold, mrc_rng rng)
 {
@@ -202,8 +203,8 @@ mercer_status mrc_split_make(mrc_split *out, const mercer_dataset *data, int64_t
 
 /* ---- Units of a draw --------------------------------------------------------------------------------------------- */
 
-/* Sets the cuts: positions between half and three quarters of the rows where the time changes, or else the nearest
-   such position. Returns their number. The rows have at least two different times. */
+/* Finds cuts: positions between half and three quarters of the rows where the time changes. If there is none, the
+   nearest change is the only cut. Returns their number. The rows must have at least two different times. */
 static int64_t find_cuts(const mrc_keyed *sorted, int64_t n, int64_t *cuts)
 {
     int64_t count = 0, last = n * 3 / 4, before = last, after = last;
@@ -216,7 +217,7 @@ static int64_t find_cuts(const mrc_keyed *sorted, int64_t n, int64_t *cuts)
     return 1;
 }
 
-/* Sets keys (n) to the times of rows. *times: they have times, and not all of them are equal. */
+/* Sets keys (n) to the times of the rows. *times: the rows have times that are not all equal. */
 static mercer_status find_times(const mercer_dataset *data, const int64_t *rows, int64_t n, double *keys, bool *times)
 {
     double *first;

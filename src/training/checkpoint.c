@@ -2,15 +2,16 @@
 /*
  * Checkpoints: saving the state of a training, and resuming from it.
  *
- * A state holds what steps change: weights, sums since the last projection, temporary centers, averages, the position
- * in the samples, the watchdog. What set-up computes from the data (eigensystems, factors, the sample) is computed
- * again: it is a deterministic function of data, options and plan. So the plan must be the same, and its values are
- * part of the state: a resumed training recalls what cannot be found again (machine, solver, ridge, arithmetic) and
- * then must have the same values. All ranks must have the same values, too.
+ * A state has everything that steps change: weights, sums since the last projection, temporary centers, averages, the
+ * position in the samples, the watchdog. Set-up is repeated instead of saved: its eigensystems and factors are
+ * deterministic functions of data, options and plan. They are large, and the values of the plan that determine the
+ * result (sizes, choices, and the machine that they were made for) are part of the state. A resumed training restores
+ * those that it could choose differently (machine, solver, ridge, arithmetic), makes its plan, and must arrive at the
+ * same values. Ranks compare theirs in the same way.
  *
  * The file is a model file with additional tensors: state.plan (1, values) f64, state.names (2, 16) u8 (solver and
- * projector, padded with zeros), state.numbers and the matrices of the trainer's state list. Its model has the
- * weights that training would return at that moment, and the caller's text as its note.
+ * projector, padded with zeros), state.numbers and the matrices of the trainer's state list. Its model has the weights
+ * that training would return at that moment, so it can be used for predictions. The caller's text is the model's note.
  */
 #include "training/trainer.h"
 
@@ -26,14 +27,17 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Limits for values of a checkpoint, which may be damaged: far above any machine, and exact as doubles. */
 #define MOST_THREADS 1000000
 #define MOST_BYTES   9e15
+/* default seconds between checkpoints within an epoch: the work that an interruption can lose */
 #define KEEP_SECONDS 600.0
 #define MOST_SECONDS 1e10 /* limit of a training's seconds: 300 years */
 
 /* ---- The plan's values ------------------------------------------------------------------------------------------- */
 
-/* The values, in the order of the file. Numbers that use all of 64 bits are two values. */
+/* The values, in the order of the file: new ones are added at the end. A double holds 53 bits, so 64-bit numbers are
+   two values. */
 #define PLAN_VALUES(X)                                  \
     X(threads, request->threads)                        \
     X(budget, request->budget)                          \
@@ -80,6 +84,7 @@ static void list_plan(const mrc_trainer *self, mrc_state_plan *out)
     const mrc_job *job = &self->job;
     const mrc_plan_request *request = &self->request;
     const mercer_plan *plan = &job->plan.public_plan;
+    /* A hash of the target transform: a checkpoint of a training with other targets must not be resumed. */
     const uint64_t targets =
         mrc_units_given(job->target.units) ? mrc_units_print(job->target.units, job->target.weights->cols) : 0;
     const double values[] = {PLAN_VALUES(AS_VALUE)};
@@ -109,11 +114,12 @@ mercer_status mrc_trainer_agree_on_plan(const mrc_trainer *self)
 
 /* ---- The list ------------------------------------------------------------------------------------------------ */
 
+/* Lists the trainer's part of the state. Names are part of the file format. Bounds protect against damaged files. */
 static void list_trainer(mrc_trainer *self, mrc_state *state)
 {
     mrc_job *job = &self->job;
     mercer_report *report = &job->report;
-    const double any = (double)INFINITY; /* losses may have overflowed before the steps were halved */
+    const double any = (double)INFINITY; /* losses may overflow before the watchdog halves the steps */
     const double most = 1 + 1e-9;        /* limit of an accuracy, with rounding error */
     const mrc_state_number numbers[] = {
         {"epoch", .whole = &job->epoch},
@@ -154,12 +160,13 @@ static void list_all(mrc_trainer *self, mrc_state *state)
     if (self->job.plan.solver->ops->list) self->job.plan.solver->ops->list(&self->job, state);
 }
 
-/* Makes host copies of all matrices, with contiguous rows as in a file. live: the original matrices. */
+/* Replaces the matrices of the state by host copies with contiguous rows, as they are in a file. live: receives the
+   original matrices. */
 static mercer_status open_all(mrc_trainer *self, mrc_state *state, mercer_matrix *live)
 {
     for (int i = 0; i < state->matrix_count; i++) {
         live[i] = state->matrices[i].value;
-        state->matrices[i].value.data = NULL; /* nothing to close if this or an earlier one fails */
+        state->matrices[i].value.data = NULL; /* nothing to close if opening this or an earlier matrix fails */
     }
     for (int i = 0; i < state->matrix_count; i++) {
         MRC_TRY(mrc_host_open(self->job.backend, &live[i], &state->matrices[i].value));
@@ -169,6 +176,7 @@ static mercer_status open_all(mrc_trainer *self, mrc_state *state, mercer_matrix
     return MERCER_OK;
 }
 
+/* Frees the host copies; first copies them back to the original matrices if `changed`. Returns the first error. */
 static mercer_status close_all(mrc_trainer *self, mrc_state *state, const mercer_matrix *live, bool changed,
                                mercer_status status)
 {
@@ -182,13 +190,15 @@ static mercer_status close_all(mrc_trainer *self, mrc_state *state, const mercer
 
 /* ---- Saving ------------------------------------------------------------------------------------------------------ */
 
-/* Returns the first row of this rank in a matrix that is divided among ranks. */
+/* Returns the index in the whole matrix of this rank's first row. Temporary centers are divided separately from the
+   model's centers. */
 static int64_t first_row(const mrc_trainer *self, const mrc_state_matrix *entry)
 {
     return entry->temporary ? entry->first : self->model->first;
 }
 
-/* Writes the state; `weights` (p, c) are those the model would get now. */
+/* Writes the file atomically. weights (p, c): the model's weights if training ended now. With several ranks,
+   collective. */
 static mercer_status write_file(mrc_trainer *self, const mrc_state *state, const mercer_matrix *weights)
 {
     mrc_tensor tensors[MRC_STATE_MATRICES + 3];
@@ -209,9 +219,9 @@ static mercer_status write_file(mrc_trainer *self, const mrc_state *state, const
         tensors[count++] = (mrc_tensor){.name = entry->name,
                                         .value = entry->value,
                                         .total = shared ? entry->total : 0,
-                                        .first = first_row(self, entry)}; /* used for divided matrices only */
+                                        .first = first_row(self, entry)}; /* ignored if the matrix is not divided */
     }
-    mercer_model current = *self->model; /* the same model with the current weights */
+    mercer_model current = *self->model; /* a shallow copy, with the current weights */
     current.weights = *weights;
     if (*note) current.note = (char *)note;
     return mrc_model_write(&current, self->texts[MRC_TEXT_PATH], NULL, tensors, count);
@@ -227,9 +237,9 @@ static mercer_status save(mrc_trainer *self, mrc_state *state, const mercer_matr
     return close_all(self, state, live, false, status);
 }
 
-/* Returns whether a checkpoint is due. At the end of an epoch it is due if a second has passed since the last one
-   and writing takes at most a fifth of the time; within a second only if writing takes at most a twentieth of the
-   time. */
+/* Returns whether a checkpoint is due on this rank. At the end of an epoch one is due if writing takes at most a fifth
+   of the time and at least a second has passed, or if writing takes at most a twentieth of the time: short fits on
+   small models should not spend their time on checkpoints. Within an epoch only the time limit counts. */
 static bool is_due(const mrc_trainer *self, mrc_keep_moment moment)
 {
     double most = self->job.options.checkpoint_seconds > 0 ? self->job.options.checkpoint_seconds : KEEP_SECONDS;
@@ -258,11 +268,11 @@ mercer_status mrc_trainer_keep(mrc_job *job, const mercer_matrix *weights, mrc_k
     mrc_trainer *self = (mrc_trainer *)job;
     bool due;
     if (!*self->texts[MRC_TEXT_PATH]) return MERCER_OK;
-    MRC_TRY(mrc_comm_any(self->job.comm, is_due(self, moment), &due)); /* rank 0's clock decides, or a request to any
-                                                                          rank */
+    /* due by the clock of rank 0, or by a request to any rank */
+    MRC_TRY(mrc_comm_any(self->job.comm, is_due(self, moment), &due));
     if (!due) return MERCER_OK;
-    atomic_store(&self->keep_asked, false); /* cleared before writing, so that a request during the write causes
-                                               another save */
+    /* cleared before writing, so that a request during the write leads to another checkpoint */
+    atomic_store(&self->keep_asked, false);
     mrc_state state;
     double start = mrc_seconds();
     self->kept_seconds = self->earlier_seconds + start - self->start;
@@ -279,7 +289,8 @@ mercer_status mrc_trainer_keep(mrc_job *job, const mercer_matrix *weights, mrc_k
 
 /* ---- The file to resume from ------------------------------------------------------------------------------------- */
 
-/* Checks that the checkpoint has the same kernel and centers as the model. */
+/* Checks that the checkpoint has the kernel and this rank's centers of the model, bit for bit: with others, the resumed
+   training would continue from weights of another model. */
 static mercer_status check_model(const mrc_trainer *self, const mrc_tensor_file *file, const char *path)
 {
     const mercer_matrix *z = &self->model->centers;
@@ -315,14 +326,15 @@ mercer_status mrc_trainer_open_checkpoint(mrc_trainer *self, const char *path)
     return MERCER_OK;
 }
 
-/* Copies a name from a row of bytes, which may lack its terminating zero. */
+/* Copies a name from a row of bytes, which in a damaged file may lack its terminating zero. */
 static void copy_name(char name[MRC_STATE_NAME], const mercer_matrix *names, int64_t row)
 {
     memcpy(name, mrc_row(names, row), MRC_STATE_NAME);
     name[MRC_STATE_NAME - 1] = 0;
 }
 
-/* Reads the plan of the open file, which must have plan->count values. */
+/* Reads the plan of the open file, which must have plan->count values. This and the next functions fail with MISMATCH if
+   the file has another layout, with FORMAT if values are invalid. */
 static mercer_status load_plan(const mrc_trainer *self, mrc_state_plan *plan)
 {
     mercer_matrix values, names;
@@ -351,7 +363,7 @@ static mercer_status load_numbers(const mrc_trainer *self, mrc_state *state)
                     wrong->name, numbers[wrong - state->numbers]);
 }
 
-/* Reads the matrices and closes the file. */
+/* Reads the matrices into the entries' memory and closes the file. */
 static mercer_status load_matrices(mrc_trainer *self, mrc_state *state)
 {
     for (int i = 0; i < state->matrix_count; i++) {
@@ -375,13 +387,15 @@ static mercer_status load_matrices(mrc_trainer *self, mrc_state *state)
 
 /* ---- Resuming ---------------------------------------------------------------------------------------------------- */
 
-/* Recalls the solver that `auto` chose; it is not chosen again because it may have been replaced during training. */
+/* Restores the solver that `auto` chose. It is not chosen again, because training may have broken down with the
+   planner's first choice and replaced it. */
 static void recall_solver(mrc_trainer *self, const char *name)
 {
     const mrc_solver *row = mrc_solver_find(name);
     if (!row || !mrc_name_is_auto(self->job.options.solver)) return;
     self->request.solver = row;
-    if (!(row->traits & MRC_CONVERGES)) self->job.options.converge = MERCER_AUTO; /* it replaced one that converges */
+    /* it is the replacement of a solver that broke down */
+    if (!(row->traits & MRC_CONVERGES)) self->job.options.converge = MERCER_AUTO;
 }
 
 mercer_status mrc_trainer_recall_plan(mrc_trainer *self)
@@ -398,7 +412,8 @@ mercer_status mrc_trainer_recall_plan(mrc_trainer *self)
                         threads, budget);
     request->threads = (int)threads, request->budget = (int64_t)budget;
     recall_solver(self, saved.solver);
-    if (options->lambda == 0 && lambda > 0 && lambda <= MRC_RIDGE_MOST) options->lambda = lambda; /* the fit chose it */
+    /* chosen by the fit, not by its caller */
+    if (options->lambda == 0 && lambda > 0 && lambda <= MRC_RIDGE_MOST) options->lambda = lambda;
     if (saved.values[VALUE_half_precision] == 0) request->accurate = "so is the training that goes on";
     return MERCER_OK;
 }
@@ -422,7 +437,8 @@ static mercer_status check_plan(const mrc_trainer *self, const mrc_state_plan *p
                     plan->projector);
 }
 
-/* Checks the numbers that were read, which may be manipulated: no count may lead outside of a matrix. */
+/* Checks the numbers that were read. The file is not trusted: counts are used as indices and must stay within the
+   matrices. */
 static mercer_status check_numbers(const mrc_trainer *self)
 {
     const mrc_job *job = &self->job;

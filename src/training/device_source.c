@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A source with batches in device memory. The source that it replaces decides which samples come next; the samples
- * themselves do not pass through the host:
+ * A source with batches in device memory. The source that it replaces still decides which samples come next, but their
+ * features are produced on the device:
  *
- *   stored     X (n, d), preprocessed once, is on the device; a batch is a gather of rows. Targets are few bytes and
- *              come from the host.
+ *   stored     X (n, d) is preprocessed once, then stored on the device; a batch is a gather of rows. Targets are small
+ *              and are sent from the host.
  *   augmented  X is not preprocessed;  own   = parts before mixing, applied to rows of X
  *                                      other = the same parts, applied to the rows of their mixing partners
  *                                      x     = preprocessing of (parts after mixing, applied to l own + (1 - l) other)
  *   teacher    x ~ N(0, I) is drawn (bitwise identical to the host), y = K(x, Z*) alpha* + noise is a device product.
  *
- * Random numbers per sample (its move, its mixing partner) are drawn by the host, those per feature on the device. Both
- * are functions of (seed, pass, sample), so batches are bitwise identical to those of the host
- * (data/stream/dataset_stream.c), for any batch size. Mixing doubles the cost of the parts before it, and needs no
- * samples outside of the batch and its partners.
+ * The host draws random numbers per sample (its move, its mixing partner); the device draws those per feature. Both are
+ * functions of (seed, pass, sample), so batches are bitwise identical to those of the host
+ * (data/stream/dataset_stream.c), for any batch size. Mixing doubles the cost of the parts before it. Only the batch and
+ * its partners are read.
  */
 #include "training/trainer.h"
 
@@ -24,14 +24,15 @@
 
 #include <stdio.h>
 
-enum { ROWS_EACH = 256 }; /* rows that a thread handles at a time */
+/* rows that one task handles: enough work to pay for handing out the task */
+enum { ROWS_EACH = 256 };
 
 typedef struct device_source {
     mrc_backend *backend;
     const mercer_source *from;
     mrc_stream_contents contents;
     mrc_teacher teacher;  /* teacher of drawn samples; no centers: samples are stored */
-    mercer_matrix points; /* (n, d) all samples, or (P, d) the teacher's centers */
+    mercer_matrix points; /* (n, d) all stored samples, or (P, d) the teacher's centers */
     mercer_matrix alpha;  /* (P, c) */
     mrc_scope own, batch; /* owners of points and alpha, and of the buffers below */
     int64_t room;         /* capacity of these buffers, in rows */
@@ -46,8 +47,8 @@ typedef struct device_source {
     double *weights;
 } device_source;
 
-/* Returns whether samples are augmented. Augmented samples differ between batches and must be checked again; only
-   the stored rows have been checked. */
+/* Returns whether samples are augmented. Then they differ between passes, and the stream must check every batch;
+   otherwise the check of the stored rows suffices. */
 static bool is_augmented(const device_source *self)
 {
     return self->contents.augment;
@@ -56,6 +57,7 @@ static bool is_augmented(const device_source *self)
 /* ---- Buffers ----------------------------------------------------------------------------------------------------- */
 
 /* Allocates a batch's targets in host memory. */
+/* Allocates host memory for the targets of a batch; 0 and 1 of classes are stored as float. */
 static mercer_status make_targets(device_source *self, int64_t rows, mercer_matrix *out)
 {
     const mercer_dataset *data = self->contents.data;
@@ -63,6 +65,7 @@ static mercer_status make_targets(device_source *self, int64_t rows, mercer_matr
     return mrc_scope_view(&self->batch, out, rows, data->outputs, dtype, "a batch's targets");
 }
 
+/* Returns whether some part moves pixels, which cannot be done in place. */
 static bool moves(const mrc_augment *augment)
 {
     for (int i = 0; i < mrc_augment_parts(augment); i++)
@@ -70,7 +73,7 @@ static bool moves(const mrc_augment *augment)
     return false;
 }
 
-/* Allocates the additional buffers for augmented samples. */
+/* Allocates the additional buffers for batches of up to `rows` augmented rows. */
 static mercer_status make_augmented(device_source *self, int64_t rows)
 {
     const mrc_augment *augment = self->contents.augment;
@@ -91,6 +94,8 @@ static mercer_status make_augmented(device_source *self, int64_t rows)
     return make_targets(self, rows, &self->partner_y);
 }
 
+/* Grows the buffers to a batch of `rows` rows. Without preprocessing, augmented rows are returned from the buffers of
+   the augmentation, so x is not needed. */
 static mercer_status make_room(device_source *self, int64_t rows)
 {
     mrc_backend *backend = self->backend;
@@ -127,6 +132,7 @@ typedef struct drawing {
     const int64_t *numbers;
 } drawing;
 
+/* A task of mrc_parallel_for: draws the random numbers of up to DRAWN_EACH samples into the buffers. */
 static void draw_some(void *argument, int64_t piece, int worker)
 {
     (void)worker;
@@ -141,7 +147,9 @@ static void draw_some(void *argument, int64_t piece, int worker)
     }
 }
 
-/* Applies parts begin .. end - 1, none of which mixes, to the first `rows` rows of x. */
+/* Applies parts begin .. end - 1, none of which mixes, to the first `rows` rows of x. numbers (rows): the samples,
+   whose random numbers are used; NULL: consecutive samples from samples->first on. A move writes to `spare` and then
+   swaps it with x, so x may have other memory afterwards. */
 static mercer_status apply_parts(device_source *self, int begin, int end, const int64_t *numbers, int64_t rows,
                                  mercer_matrix *x)
 {
@@ -180,6 +188,7 @@ static mercer_status augment(device_source *self, int64_t rows, mercer_matrix *x
         MRC_TRY(apply_parts(self, 0, mixing, samples->partners, rows, &self->other));
         mrc_change mix = mrc_augment_change(augment, mixing);
         mix.shares = samples->shares;
+        /* take the views again, because moves may have swapped the matrices */
         own = mrc_rows(&self->mine, 0, rows), other = mrc_rows(&self->other, 0, rows);
         MRC_TRY(backend->ops->change_rows(backend, &mix, &own, &own, &other));
         MRC_TRY(apply_parts(self, mixing + 1, parts, NULL, rows, &self->mine));
@@ -195,7 +204,8 @@ static mercer_status augment(device_source *self, int64_t rows, mercer_matrix *x
 
 /* ---- Batches ------------------------------------------------------------------------------------------------- */
 
-/* Reads the targets of some rows of a batch, and mixes them if the samples are mixed. */
+/* A task of mrc_parallel_for: reads the targets of up to TARGETS_EACH rows of a batch, and mixes them in the shares in
+   which the samples are mixed. */
 static void take_targets(void *argument, int64_t piece, int worker)
 {
     (void)worker;
@@ -211,6 +221,7 @@ static void take_targets(void *argument, int64_t piece, int worker)
     }
 }
 
+/* Produces a batch of stored samples. *x may become a view of another buffer. */
 static mercer_status take_stored(device_source *self, int64_t count, mercer_matrix *x)
 {
     mrc_backend *backend = self->backend;
@@ -221,6 +232,8 @@ static mercer_status take_stored(device_source *self, int64_t count, mercer_matr
     return backend->ops->gather_rows(backend, x, &self->points, self->samples.rows);
 }
 
+/* Draws a batch of a teacher's samples and computes their targets. The numbers of the noise follow those of the
+   features in each sample's sequence, rounded up to the four that one call of the generator returns. */
 static mercer_status take_taught(device_source *self, const mercer_matrix *x, const mercer_matrix *y)
 {
     mrc_backend *backend = self->backend;
@@ -228,7 +241,7 @@ static mercer_status take_taught(device_source *self, const mercer_matrix *x, co
     mercer_matrix noise = mrc_rows(&self->noise, 0, x->rows);
     for (int64_t i = 0; i < x->rows; i++) self->numbers[i] = self->contents.data->synth_first + self->samples.rows[i];
     MRC_TRY(backend->ops->draw_normals(backend, teacher->normals, teacher->seed, self->numbers, 0, x));
-    /* Always accurate: the targets must not depend on the arithmetic that training is allowed to use. */
+    /* Always accurate: targets must not depend on the arithmetic that training may use. */
     mrc_pair pair = {.kernel = &teacher->kernel, .x = x, .z = &self->points};
     MRC_TRY(backend->ops->kernel_matmul(backend, &pair, &self->alpha, y, false));
     if (teacher->noise == 0) return MERCER_OK;
@@ -237,6 +250,7 @@ static mercer_status take_taught(device_source *self, const mercer_matrix *x, co
     return backend->ops->axpby(backend, teacher->noise, &noise, 1, y);
 }
 
+/* mercer_source.next. The replaced source chooses the rows; it neither reads nor copies them. */
 static int next(void *user, int64_t most, mercer_batch *batch)
 {
     device_source *self = user;
@@ -283,7 +297,8 @@ MRC_RELEASE(release_source, device_source, release)
 
 /* ---- Creation ---------------------------------------------------------------------------------------------------- */
 
-/* Preprocesses all samples on the host and copies them to the device, block by block. */
+/* Preprocesses all samples on the host and copies them to the device, in blocks of 64 MiB so that the host needs little
+   memory. */
 static mercer_status bring_preprocessed(device_source *self)
 {
     enum { BLOCK_BYTES = 64 << 20 };
@@ -309,6 +324,8 @@ static mercer_status bring_preprocessed(device_source *self)
     return MERCER_OK;
 }
 
+/* Puts the samples, or a teacher's centers and weights, into device memory. Samples that the caller passed in device
+   memory are used in place. */
 static mercer_status bring_points(device_source *self)
 {
     mrc_backend *backend = self->backend;
@@ -343,17 +360,20 @@ static mercer_status bring_points(device_source *self)
     return backend->ops->copy(backend, &self->alpha, &alpha);
 }
 
-/* Returns whether the samples can be produced on the device; sets *teacher if they are drawn. */
+/* Returns whether the device can produce the samples of a source; sets *teacher if it draws them. Only sources over a
+   dataset qualify; synthetic data must be a teacher's samples, in the order of their numbers and not preprocessed. */
 static bool can_make(const mrc_stream_contents *contents, mrc_teacher *teacher)
 {
     const mercer_dataset *data = contents->data;
     *teacher = (mrc_teacher){0};
     if (!data) return false;
     if (data->synth) return contents->names_rows && !contents->preprocess && mrc_synth_teacher(data->synth, teacher);
+    /* A blend, ranks or a map would need the host's tables on the device; only shift and factor are implemented there. */
     return !contents->augment || !contents->preprocess || mrc_preprocess_is_affine(contents->preprocess);
 }
 
-/* Returns whether the stored samples fit in `most` bytes: preprocessed or, if they are augmented, as read. */
+/* Returns whether the samples fit in `most` bytes, in the form in which they would be stored. Drawn samples, and those
+   that are on the device already, need nothing. */
 static bool fits(const mrc_stream_contents *contents, const mercer_source *source, int64_t most)
 {
     const mercer_dataset *data = contents->data;
@@ -394,9 +414,10 @@ void mrc_trainer_drop_samples(mrc_trainer *trainer)
 }
 
 /*
- * Creates the device-resident source, if a device computes. Samples that the device can draw are not sent to it;
- * samples that are read more than once are stored there if they take at most a quarter of its memory, which is then not
- * available for training. They stay from the plan to the end of the fit.
+ * Creates the device-resident source if training runs on a device. Samples that the device can draw need no memory.
+ * Others are stored if they are read more than once and take at most a quarter of the device's memory; the rest of the
+ * memory is left for training. They stay from the plan to the end of the fit. Too little memory is not an error:
+ * training then reads from the host.
  */
 static mercer_status bring_samples(mrc_trainer *trainer, const mercer_source *source)
 {
@@ -406,9 +427,8 @@ static mercer_status bring_samples(mrc_trainer *trainer, const mercer_source *so
     if (!source || mrc_backend_memory(backend) == MRC_HOST) return MERCER_OK;
     int64_t budget = trainer->job.options.memory, before = trainer->job.context->bytes_now;
     int64_t memory = backend->ops->free_memory(backend);
-    if (budget > 0)
-        memory = mrc_min(memory, budget); /* the budget may be for several ranks, each of which stores
-                                                         all samples */
+    if (budget > 0) /* the budget is for all ranks together, but each rank stores all samples */
+        memory = mrc_min(memory, budget);
     bool once = trainer->job.options.epochs == 1 && !mrc_data_stream_contents(source).again;
     mercer_status made = mrc_device_source_create(&trainer->there, backend, source, once ? 0 : memory / 4);
     if (made != MERCER_OK && made != MERCER_ERROR_MEMORY) return made;

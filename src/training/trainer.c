@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A training from its first sample to the report: by the plan (trainer_plan.c), then, if that breaks down, by the
+ * A training from its first sample to the report: first by the plan (trainer_plan.c); if that breaks down, by the
  * attempts that the plan lists.
  */
 #include "training/trainer.h"
@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
+/* what the trainer provides to solvers; training depends on solvers, not the other way around */
 static const mrc_job_host host = {.refine = mrc_trainer_refine,
                                   .keep = mrc_trainer_keep,
                                   .recall = mrc_trainer_recall,
@@ -40,6 +41,7 @@ mercer_status mrc_trainer_create(mrc_trainer **out, mercer_model *model, mrc_com
     self->model = model;
     MRC_TRY(mrc_copy_texts(context, &self->texts, texts, MRC_TEXTS)); /* the caller's may be freed before fit */
     job->options.solver = self->texts[MRC_TEXT_SOLVER], job->options.projector = self->texts[MRC_TEXT_PROJECTOR];
+    /* a communicator of one rank, so that solvers need not distinguish the cases */
     if (!comm) MRC_TRY(mrc_comm_create_virtual(&self->own_comm, context, 1));
     if (!comm) job->comm = self->own_comm;
     mrc_trainer_open_request(self);
@@ -71,7 +73,8 @@ void mrc_trainer_free(mrc_trainer *self)
 
 /* ---- Fit ----------------------------------------------------------------------------------------------------- */
 
-/* Copies the weights to the model; fails if one of them is not finite. */
+/* Copies the weights to the model. Fails on all ranks, with the model unchanged, if a weight of any rank is not
+   finite. */
 static mercer_status publish(mrc_job *job)
 {
     const mercer_matrix *alpha = mrc_job_candidate(job);
@@ -102,7 +105,7 @@ static void reset(mrc_trainer *self)
     self->rounding = 0, self->rounding_rows = 0;
 }
 
-/* Prepares for a training, by fit or by the first step. */
+/* Resets the trainer at the start of a training, by fit or by the first step. */
 static void begin(mrc_trainer *self)
 {
     mrc_job *job = &self->job;
@@ -122,7 +125,8 @@ mercer_dtype mrc_trainer_value_dtype(const mrc_job *job)
     return mrc_value_dtype(job->target.z, job->target.weights, NULL, NULL);
 }
 
-/* Creates the centers and the solver's state, from the first samples (NULL: those of the stream). */
+/* Creates the centers and the solver's state. first: samples for the preconditioner when single batches are streamed;
+   NULL: the solver reads them from the stream. */
 static mercer_status set_up(mrc_trainer *self, const mercer_matrix *first)
 {
     mrc_job *job = &self->job;
@@ -137,6 +141,7 @@ static mercer_status set_up(mrc_trainer *self, const mercer_matrix *first)
     return status;
 }
 
+/* Trains once, by the current plan. */
 static mercer_status run(mrc_trainer *self)
 {
     mrc_job *job = &self->job;
@@ -157,9 +162,9 @@ static mercer_status open_stream(mrc_trainer *self, const mercer_source *source)
 
 /* ---- Attempts ------------------------------------------------------------------------------------------------ */
 
-/* Returns the plan's first attempt that can help after such a failure; NULL if there is none. A coordinate that
-   overflows a half (MERCER_ERROR_DATA) is detected by one rank only, so it is followed by an attempt on a single rank
-   only; other failures of half precision are detected by all ranks. */
+/* Returns the plan's first attempt that can help after a failure with this status; NULL if there is none. All ranks
+   detect a numeric failure together. A coordinate that overflows half precision (MERCER_ERROR_DATA) is detected only by
+   the rank that has it, so several ranks could not restart together. */
 static const mrc_attempt *find_attempt(const mrc_trainer *self, mercer_status status)
 {
     const mrc_plan *plan = &self->job.plan;
@@ -170,7 +175,7 @@ static const mrc_attempt *find_attempt(const mrc_trainer *self, mercer_status st
     return NULL;
 }
 
-/* Makes the plan of an attempt. If that fails, the attempt is given up, and the plan has no others. */
+/* Makes the plan of an attempt. Returns false if that fails. The new plan lists its own attempts. */
 static bool prepare_attempt(mrc_trainer *self, const mrc_attempt *attempt, const mrc_reason *failed)
 {
     mrc_job *job = &self->job;
@@ -179,7 +184,7 @@ static bool prepare_attempt(mrc_trainer *self, const mrc_attempt *attempt, const
     self->given_up_bytes = mrc_max(self->given_up_bytes, job->plan.public_plan.bytes);
     mrc_trainer_tear_down(self);
     if (attempt->accurate) {
-        (void)job->backend->ops->sync(job->backend); /* pending work may report further overflows of a half */
+        (void)job->backend->ops->sync(job->backend); /* pending work may report further overflows of half precision */
         self->half_refused = *failed, self->request.accurate = self->half_refused.text;
     }
     job->plan.attempt_count = 0;
@@ -189,7 +194,8 @@ static bool prepare_attempt(mrc_trainer *self, const mrc_attempt *attempt, const
     return status == MERCER_OK;
 }
 
-/* Trains again, after a failure, as the attempt says. Returns the result. */
+/* Trains again after a failure, by the plan of an attempt. Returns the new result, or the old failure if the attempt
+   has no plan. */
 static mrc_reason try_again(mrc_trainer *self, mrc_attempt attempt, const mrc_reason *failed)
 {
     mrc_job *job = &self->job;
@@ -199,7 +205,8 @@ static mrc_reason try_again(mrc_trainer *self, mrc_attempt attempt, const mrc_re
              attempt.accurate ? "%s; training restarts with %s" : "%s; training continues with %s", failed->text,
              attempt.accurate ? "accurate arithmetic" : attempt.solver->name);
     reset(self);
-    job->from_zero |= job->resuming; /* the model has the weights of the interrupted training */
+    /* when resuming, the model has the weights of the interrupted training, which are not a valid start */
+    job->from_zero |= job->resuming;
     job->resuming = false;
     job->announces = true;
     return mrc_take_error(job->context, run(self));
@@ -240,6 +247,8 @@ void mrc_trainer_fill_report(mrc_trainer *self)
 
 /* ---- Streaming ----------------------------------------------------------------------------------------------- */
 
+/* Plans and sets up at the first call of mercer_trainer_step. The number of rows is unknown, so `auto` cannot compare
+   solvers and uses the fallback; the first batch serves as the preconditioner's sample. */
 static mercer_status begin_streaming(mrc_trainer *self, const mercer_batch *batch)
 {
     mrc_job *job = &self->job;
@@ -265,6 +274,7 @@ mercer_status mrc_trainer_step(mrc_trainer *self, const mercer_batch *batch)
     int64_t before = job->report.projections;
     MRC_TRY(mrc_sample_stream_weigh(&job->stream, batch));
     MRC_TRY(job->plan.solver->ops->step(job, batch));
+    /* between projections the new centers' weights are not yet part of the model */
     return job->report.projections > before ? publish(job) : MERCER_OK;
 }
 

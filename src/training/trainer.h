@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * training: a single training run. The trainer makes a plan, runs the solver that the plan names, and provides what all
- * solvers need: validation, checkpoints, progress.
+ * training: a single training run. The trainer makes a plan, runs the solver of that plan, and provides the services
+ * that all solvers need: validation, checkpoints, progress.
  *
  *   trainer.c           fit, attempts, streaming, the report
- *   trainer_plan.c      the plan: what it is made from, agreement of the ranks
- *   checkpoint.c        saving and resuming, and the values of a plan that checkpoints have and ranks compare
+ *   trainer_plan.c      the plan: its inputs, and agreement of the ranks
+ *   checkpoint.c        saving and resuming, and the values of a plan that checkpoints store and ranks compare
  *   trainer_progress.c  validation, best weights, patience, progress, the check of half precision
  */
 #ifndef MRC_TRAINING_TRAINER_H
@@ -19,10 +19,10 @@
 
 #include <stdatomic.h>
 
-/* What a caller knows about centers and samples, so that the trainer need not find it out. */
+/* Facts about centers and samples that the caller knows, so that the trainer need not measure them. */
 typedef struct mrc_known {
-    bool on_samples; /* center i is sample i of the source, for all samples, with a positive weight */
-    double spread;   /* bandwidth divided by the median distance between centers, about; 0: unknown */
+    bool on_samples; /* for all i, center i is sample i of the source, and every sample has a positive weight */
+    double spread;   /* approximate bandwidth divided by the median distance between centers; 0: unknown */
 } mrc_known;
 
 /* Copies of texts of the options; "" for none. */
@@ -35,20 +35,21 @@ typedef struct mercer_trainer {
     const char **texts; /* (MRC_TEXTS) owned */
 
     mrc_known known;
-    mrc_plan_request request; /* what plans are made from; about the samples of the last plan */
-    bool planned;             /* job.plan is the plan of the next fit, if it has request.n samples of the same type */
-    bool measured, have_roughness; /* the centers were measured: spread and coordinates, and the roughness */
-    mrc_reason half_refused;       /* why products may not be rounded to half precision: request.accurate */
-    int64_t given_up_bytes;        /* largest planned bytes of plans that broke down; the report of the fit includes
-                                       them */
-    double rounding;               /* largest squared change of predictions by rounding, over the loss, on the
-                                       checked rows */
-    int64_t rounding_rows;         /* number of checked rows; 0: not checked */
+    mrc_plan_request request; /* input of the planner; samples as of the last plan */
+    bool planned;             /* job.plan can be used by the next fit, if that has request.n samples of the same type */
+    /* the request has spread and coordinates of the centers; and the roughness of the kernel matrix */
+    bool measured, have_roughness;
+    mrc_reason half_refused; /* failure of half precision; request.accurate points to its text */
+    /* largest bytes of the plans that broke down, for the report of the fit */
+    int64_t given_up_bytes;
+    /* largest mean squared change of predictions by half precision so far, relative to the loss */
+    double rounding;
+    int64_t rounding_rows;         /* number of rows of that check; 0: not checked */
     mercer_source there;           /* device-resident source of the same samples; `next` is NULL if there is none */
     const mercer_source *there_of; /* source that `there` was made for; NULL: none */
     const void *there_user;        /* user pointer of there_of, to detect another source at the same address */
     int64_t there_bytes;
-    bool trusted_source, new_points; /* settings for the next fit's mrc_sample_stream */
+    bool trusted_source, new_points; /* settings of the next sample stream (sample_stream.h) */
 
     double best_score;
     int64_t since_best;          /* epochs since the best score */
@@ -56,11 +57,11 @@ typedef struct mercer_trainer {
     char phase[32];              /* set-up phase that was last reported */
     double last_shown;           /* time of the last progress report, on the clock of mrc_seconds */
     mrc_tensor_file *resumed;    /* open checkpoint that training resumes from, until it is read; or NULL */
-    double last_keep, keep_cost; /* time of the last saved state, and the seconds that saving took */
-    bool keep_failed;            /* writing failed, and a warning was issued */
+    double last_keep, keep_cost; /* time of the last checkpoint, and the seconds that writing it took */
+    bool keep_failed;            /* the last write failed, and a warning was issued */
     atomic_bool keep_asked;      /* request, possibly from another thread, to save at the next step */
     double earlier_seconds;      /* seconds of training before the resume */
-    double kept_seconds;         /* seconds of training at the last saved state */
+    double kept_seconds;         /* seconds of training at the last checkpoint */
     int64_t bytes_before;        /* bytes allocated by the context when training began */
     double start;
 } mrc_trainer;
@@ -72,58 +73,62 @@ void mrc_trainer_free(mrc_trainer *trainer);
 mercer_status mrc_trainer_plan(mrc_trainer *trainer, const mercer_source *source);
 mercer_status mrc_trainer_fit(mrc_trainer *trainer, const mercer_source *source);
 mercer_status mrc_trainer_step(mrc_trainer *trainer, const mercer_batch *batch);
-/* Updates job.report, including the counters of parts that are still running. */
+/* Updates job.report, also while training is running. */
 void mrc_trainer_fill_report(mrc_trainer *trainer);
 
 /* ---- Internal to the trainer_*.c files --------------------------------------------------------------------------- */
 
-/* checkpoint.c, called by solvers through mrc_job_host. A failure to save is only a warning, once when saving
-   starts to fail and once when it works again, unless `moment` demands the save. */
+/* checkpoint.c, called by solvers through mrc_job_host: saves a checkpoint if one is due; restores the state of a resumed
+   training. A failed save is an error only if `moment` demands it; otherwise it is a warning, and one more message is
+   logged when saving works again. */
 mercer_status mrc_trainer_keep(mrc_job *job, const mercer_matrix *weights, mrc_keep_moment moment);
 mercer_status mrc_trainer_recall(mrc_job *job);
-/* Opens the checkpoint that training resumes from; it stays open until its matrices are loaded. */
+/* Opens the file that training resumes from, and checks that it belongs to the model. It stays open until its matrices
+   are loaded. */
 mercer_status mrc_trainer_open_checkpoint(mrc_trainer *trainer, const char *path);
-/* Fails with MERCER_ERROR_COMM unless all ranks have the same plan. */
+/* Fails with MERCER_ERROR_COMM unless all ranks have the same plan values. */
 mercer_status mrc_trainer_agree_on_plan(const mrc_trainer *trainer);
-/* Restores from the open checkpoint what the plan of the resumed training depends on. */
+/* Restores the inputs of the plan from the open file. */
 mercer_status mrc_trainer_recall_plan(mrc_trainer *trainer);
 
-/* trainer_plan.c: sets what is known when the trainer is created; begins a plan for n samples of dtype `points` (sets
-   the request, measures the centers), and makes it; refines the plan (mrc_job_host); logs the warnings of the plan. */
+/* trainer_plan.c, in this order: sets the parts of the request that are known when the trainer is created; completes
+   the request for n samples of dtype `points`, and measures the centers; makes the plan; refines it (mrc_job_host);
+   logs its warnings. */
 void mrc_trainer_open_request(mrc_trainer *trainer);
 mercer_status mrc_trainer_begin_plan(mrc_trainer *trainer, int64_t n, mercer_dtype points);
 mercer_status mrc_trainer_make_plan(mrc_trainer *trainer);
 mercer_status mrc_trainer_refine(mrc_job *job, int64_t critical_batch, bool rows_known, mercer_dtype points);
 void mrc_trainer_warn_of_plan(const mrc_trainer *trainer);
 
-/* trainer.c: releases the parts of the running training; returns the type that kernel values are computed in, which
-   does not depend on the type of the samples. */
+/* trainer.c: releases the state of a training, not the trainer; returns the type of kernel values, which does not
+   depend on the type of the samples. */
 void mrc_trainer_tear_down(mrc_trainer *trainer);
 mercer_dtype mrc_trainer_value_dtype(const mrc_job *job);
 
-/* trainer_progress.c, called by solvers through mrc_job_host. */
+/* trainer_progress.c, called by solvers through mrc_job_host: computes the validation loss; ends an epoch or CG step
+   and decides whether to stop; reports progress between steps if it is due. */
 mercer_status mrc_trainer_validate(mrc_job *job, const mercer_matrix *alpha);
 mercer_status mrc_trainer_end_epoch(mrc_job *job, const mercer_matrix *candidate, mercer_progress *progress,
                                     mercer_stop *stop);
 mercer_status mrc_trainer_poll(mrc_job *job, bool *stop);
-/* Adds a line to the plan that confirms half precision. */
+/* Adds the result of the check of half precision to the plan's text. */
 void mrc_trainer_tell_precision(mrc_trainer *trainer);
-/* An mrc_notice: reports the phase of set-up if it has changed or if a progress report is due. */
+/* An mrc_notice: reports the phase of set-up if it has changed or a progress report is due. */
 void mrc_trainer_tell(void *trainer, const char *what, double share);
 
 /* ---- Samples in device memory ------------------------------------------------------------------------------------ */
 
 /*
- * Creates, for a source over a dataset, a source with the same samples in the same order whose batches are in the
- * backend's memory. Stored samples are copied to the device once, if they take at most `most` bytes, and augmented
- * there. Samples of a teacher (synth_teacher.c) are drawn on the device: X is bitwise identical, Y equal up to the
- * rounding of the kernel products. For other sources out->next is NULL. `source` must outlive *out.
+ * Creates a source with the samples of a given source, in the same order, whose batches are in the backend's memory.
+ * Works for sources over a dataset; for others out->next is NULL. Stored samples are copied to the device once, if they
+ * take at most `most` bytes, and are augmented there. Samples of a teacher (synth_teacher.c) are drawn on the device: X
+ * is bitwise identical, Y equal up to the rounding of the kernel products. `source` must outlive *out.
  */
 mercer_status mrc_device_source_create(mercer_source *out, mrc_backend *backend, const mercer_source *source,
                                        int64_t most);
 
-/* Calls `act` (plan or fit) with the source that the trainer should read: the device copy of the samples if there is
-   one, else the source itself. The device copy stays until mrc_trainer_drop_samples. */
+/* Calls `act` (plan or fit) with the source that the trainer should read: the device-resident copy if there is one,
+   else `source` itself. The copy stays until mrc_trainer_drop_samples. */
 mercer_status mrc_trainer_on_samples(mrc_trainer *trainer, const mercer_source *source,
                                      mercer_status (*act)(mrc_trainer *trainer, const mercer_source *source));
 void mrc_trainer_drop_samples(mrc_trainer *trainer);

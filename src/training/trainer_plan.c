@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The plan of a trainer: what it is made from, measured where the plan depends on it, and the plan itself, which all
- * ranks follow. Facts about the centers are measured once per trainer, facts about the samples once per fit. With
- * several ranks the plan is for rank 0's machine.
+ * The plan of a trainer: measurements that the planner needs, and the plan itself, which all ranks follow. Centers are
+ * measured once per trainer, samples once per fit. With several ranks the plan is made for rank 0's machine.
  */
 #include "training/trainer.h"
 
@@ -14,6 +13,9 @@
 
 #include <math.h>
 
+/* ROUGHNESS_CENTERS: with fewer centers every solver is fast, so measuring would not pay. ROUNDING_CENTERS: measured for
+   half precision. SPREAD_CENTERS: 19,900 distances are enough for a warning about extreme bandwidths. MOST_EQUATIONS:
+   more centers need more than 16 GiB for the factor of K(Z, Z) in float. */
 enum { ROUGHNESS_CENTERS = 1000, ROUNDING_CENTERS = 1000, SPREAD_CENTERS = 200, MOST_EQUATIONS = 65536 };
 
 /* ---- Centers ----------------------------------------------------------------------------------------------------- */
@@ -59,8 +61,8 @@ static void look_at_rounding(mrc_trainer *self)
     request->coordinates = sum / (double)rows;
 }
 
-/* Computes the bandwidth over the median distance of some centers; 0 for kernels without a bandwidth and for
-   coinciding centers. */
+/* Computes the ratio of the bandwidth to the median distance of some centers; 0 for kernels without a bandwidth and for
+   identical centers. */
 static mercer_status measure_spread(const mrc_job *job, double *out)
 {
     const mercer_kernel *kernel = job->target.kernel;
@@ -75,7 +77,7 @@ static mercer_status measure_spread(const mrc_job *job, double *out)
     return MERCER_OK;
 }
 
-/* Measures the centers of this rank. Only rank 0's results are used. */
+/* Measures the centers once. Only rank 0 does so, because only its results are used. */
 static mercer_status measure_centers(mrc_trainer *self)
 {
     if (self->measured || self->job.comm->rank > 0) return MERCER_OK;
@@ -93,6 +95,8 @@ static bool lacks_roughness(const mrc_trainer *self)
     return (!row || row->traits & MRC_NEEDS_ROUGHNESS) && !self->have_roughness && self->request.p >= ROUGHNESS_CENTERS;
 }
 
+/* Measures the decay of the kernel matrix's eigenvalues (roughness.h), which determines how fast iterative solvers
+   converge. */
 static mercer_status measure_roughness(mrc_trainer *self)
 {
     mrc_job *job = &self->job;
@@ -105,8 +109,8 @@ static mercer_status measure_roughness(mrc_trainer *self)
 
 /* ---- Samples ----------------------------------------------------------------------------------------------------- */
 
-/* Sets *same to whether center i is sample i, with a positive weight, for this rank's centers among the rows of the
-   batch. */
+/* Sets *same to whether every sample of the batch has a positive weight and equals the center of its row number, as far
+   as that center belongs to this rank. */
 static mercer_status compare_centers(const mrc_job *job, const mercer_batch *batch, bool *same)
 {
     const mercer_matrix *z = job->target.z;
@@ -124,7 +128,7 @@ static mercer_status compare_centers(const mrc_job *job, const mercer_batch *bat
     return MERCER_OK;
 }
 
-/* Compares all samples with the centers, for callers who did not say whether they are the same. */
+/* Sets *same to whether all samples are the centers, in their order. Only for callers that have not set mrc_known. */
 static mercer_status compare_samples(mrc_job *job, mrc_sample_stream *stream, bool *same)
 {
     bool other;
@@ -141,8 +145,8 @@ static mercer_status compare_samples(mrc_job *job, mrc_sample_stream *stream, bo
     return MERCER_OK;
 }
 
-/* Sets on_samples if the centers are the samples and few enough to factor K(Z,Z): faster solvers exist for that
-   case. */
+/* Sets on_samples if the centers are the samples and few enough to factorize K(Z, Z): that case has faster solvers. The
+   comparison reads all samples, so it is skipped if no solver in question would use the result. */
 static mercer_status look_at_samples(mrc_trainer *self, mrc_sample_stream *stream)
 {
     mrc_plan_request *request = &self->request;
@@ -155,7 +159,7 @@ static mercer_status look_at_samples(mrc_trainer *self, mrc_sample_stream *strea
 
 /* ---- Machine ----------------------------------------------------------------------------------------------------- */
 
-/* Broadcasts what rank 0's plan depends on. */
+/* Gives all ranks the inputs of rank 0's plan. The memory budget is for all ranks together. */
 static mercer_status share_request(mrc_trainer *self)
 {
     mrc_job *job = &self->job;
@@ -218,7 +222,8 @@ mercer_status mrc_trainer_make_plan(mrc_trainer *self)
     }
     if (status != MERCER_OK) return mrc_fail_with(self->job.context, &reason);
     mrc_trainer_warn_of_plan(self);
-    self->request.budget = plan->budget; /* free memory changes during training, but the plan must not */
+    /* keep the budget, because free memory changes during training but the plan must not */
+    self->request.budget = plan->budget;
     return MERCER_OK;
 }
 

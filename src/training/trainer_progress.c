@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Validation, best weights and patience at the end of an epoch or CG step; progress reports then, between steps and
- * during set-up; the check after each epoch whether automatic half precision is accurate enough (plan_precision.c has
+ * Validation, best weights and patience at the end of an epoch or CG step; progress reports at that time, between steps
+ * and during set-up; the check after each epoch whether automatic half precision is accurate enough (plan_precision.c has
  * the bounds):
  *
- *   rows    evenly spaced in the validation set; without one, samples, whose loss is smaller, so that the check is
- *           stricter. n/256 rows, 64 to 1,024, so that their accurate products take little time compared with an epoch
+ *   rows    evenly spaced rows of the validation set, else training samples, whose loss is smaller, so that the check
+ *           is stricter. n / 256 rows, but 64 to 1,024: their accurate products take little time compared with an epoch
  *   check   predictions with the current weights, in both arithmetics
  *
- * After a failed check training starts again in accurate arithmetic, and gives the same result as if half precision had
- * not been tried. The lost time is small, because epochs are short where half precision pays.
+ * After a failed check, training restarts in accurate arithmetic, and its result is the same as if half precision had
+ * not been tried. Little time is lost, because epochs are short on devices where half precision pays.
  */
 #include "training/trainer.h"
 
@@ -52,7 +52,7 @@ mercer_status mrc_trainer_validate(mrc_job *job, const mercer_matrix *alpha)
 
 /* ---- Half precision ---------------------------------------------------------------------------------------------- */
 
-/* Sets x and y to the rows of the check and their targets in the stream's units. */
+/* Sets x and y to views of the rows of the check and of their transformed targets. */
 static mercer_status held_back(mrc_job *job, mercer_matrix *x, mercer_matrix *y)
 {
     int64_t rows = mrc_max(FEWEST_ROWS, mrc_min(MOST_ROWS, job->n / SAMPLES_PER_ROW));
@@ -124,8 +124,8 @@ void mrc_trainer_tell_precision(mrc_trainer *self)
 
 /* ---- Epochs ------------------------------------------------------------------------------------------------------ */
 
-/* Saves the weights if their score is the best so far. Higher is better: accuracy for classification, minus the loss
-   otherwise. */
+/* Saves the weights if their score is the best so far: accuracy for classification, otherwise the negative loss. Ties
+   keep the earlier weights. */
 static mercer_status remember_best(mrc_trainer *self, const mercer_matrix *candidate, double score)
 {
     mrc_job *job = &self->job;
@@ -142,7 +142,7 @@ static mercer_status remember_best(mrc_trainer *self, const mercer_matrix *candi
     return MERCER_OK;
 }
 
-/* Returns a progress report with the fields that are known at any time. */
+/* Returns a progress report with the fields that are known at any time; losses are NaN. */
 static mercer_progress progress_of(const mrc_trainer *self, double now)
 {
     const mrc_job *job = &self->job;
@@ -190,7 +190,7 @@ mercer_status mrc_trainer_end_epoch(mrc_job *job, const mercer_matrix *candidate
 
 /* ---- Progress between steps ---------------------------------------------------------------------------------- */
 
-/* Reports progress if a report is due; returns whether the callback requests a stop. */
+/* Reports progress if a report is due. Returns whether the callback requests a stop. */
 static bool show_progress(mrc_trainer *self)
 {
     const mrc_job *job = &self->job;
@@ -217,7 +217,8 @@ mercer_status mrc_trainer_poll(mrc_job *job, bool *stop)
     return mrc_comm_any(job->comm, enough, stop);
 }
 
-/* Set-up is not interrupted: a stop that the callback requests takes effect at the first step. */
+/* Set-up cannot be interrupted, because its parts have no consistent state to stop in. A requested stop takes effect at
+   the first step. */
 void mrc_trainer_tell(void *user, const char *what, double share)
 {
     mrc_trainer *self = user;
@@ -228,7 +229,8 @@ void mrc_trainer_tell(void *user, const char *what, double share)
     if (!job->announces || !options->progress || !(options->progress_seconds > 0)) return;
     job->announces = !ready;
     if (same && now - self->last_shown < options->progress_seconds) return;
-    /* Wait for the device, whose pending work belongs to the ending phase. Later calls report its failures. */
+    /* Wait for the device: its pending work belongs to the phase that ends. A failure is not checked here, because
+       later calls report it. */
     if (!same) (void)job->backend->ops->sync(job->backend);
     mercer_progress progress = progress_of(self, same ? now : mrc_seconds());
     progress.pass_samples = job->pass_rows;

@@ -45,8 +45,9 @@ typedef struct mrc_tile_type mrc_tile_type;
 typedef struct mrc_groups {
     mrc_runs runs;
     int64_t count;
-    int32_t *value_at, *group_at; /* (d) positions of a feature's value and of its index in a packed row; the index of
-                                     an ungrouped feature goes after the end of the row */
+    /* (d) positions of a feature's value and of its index in a packed row; the index of an ungrouped feature goes after
+       the end of the row */
+    int32_t *value_at, *group_at;
 } mrc_groups;
 
 /* Statistics of the rows that a worker has scanned, all (d). row (scratch space) and level are of the value type. See

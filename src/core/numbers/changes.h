@@ -35,9 +35,9 @@ typedef enum mrc_change_kind { MRC_CHANGE_NOISE, MRC_CHANGE_MOVE, MRC_CHANGE_MIX
 typedef struct mrc_change {
     mrc_change_kind kind;
     const mrc_normal_table *normals; /* NOISE: table of normal numbers, borrowed */
-    uint64_t seed, first;            /* NOISE: row i gets draws first (a multiple of 4), first + 1, ... of
-                                        sequences[i] */
-    const int64_t *sequences;        /* (m) */
+    /* NOISE: row i gets draws first (a multiple of 4), first + 1, ... of sequences[i] */
+    uint64_t seed, first;
+    const int64_t *sequences; /* (m) */
     double sigma;
     mrc_image_shape image;       /* MOVE: shape of all samples */
     const mrc_image_move *moves; /* (m) */

@@ -20,9 +20,10 @@
 
 typedef struct mrc_budget {
     int64_t allowed, used;
-    int64_t spill; /* bytes; data read from text that needs more than this, or more than is left of `allowed`, goes to a
-                      temporary file (core/file/spill.h) that is mapped; 0: never */
-    bool copies;   /* true: read files into memory instead of mapping them */
+    /* bytes; data read from text that needs more than this, or more than is left of `allowed`, goes to a temporary file
+       (core/file/spill.h) that is mapped; 0: never */
+    int64_t spill;
+    bool copies; /* true: read files into memory instead of mapping them */
 } mrc_budget;
 
 /* Returns whether data of this size should go to a temporary file. */

@@ -31,9 +31,10 @@ int64_t mrc_eigensystem_largest(int64_t s, int64_t q);
 
 /* Definition of beta, and of the step that follows from it. */
 typedef enum mrc_step_rule {
-    MRC_STEP_SHARP,  /* beta of the preconditioned kernel;   eta/m = gamma 2 / (beta + (m - 1) t + m ridge) */
-    MRC_STEP_PRINTED /* "Toward Large Kernel Models": beta = max K(x,x);   with gamma = 1/2 and no ridge
-                        eta/m = 1 / (2 beta) for m < m*, 0.99 / (beta + (m - 1) t) from there on */
+    MRC_STEP_SHARP, /* beta of the preconditioned kernel;   eta/m = gamma 2 / (beta + (m - 1) t + m ridge) */
+    /* "Toward Large Kernel Models": beta = max K(x,x); with gamma = 1/2 and no ridge eta/m = 1 / (2 beta) for m < m*,
+       0.99 / (beta + (m - 1) t) from there on */
+    MRC_STEP_PRINTED
 } mrc_step_rule;
 
 /*
