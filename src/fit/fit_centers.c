@@ -87,7 +87,7 @@ static bool is_size_open(const mercer_fitting *self)
 static int64_t size_by_gain(const mercer_fitting *self)
 {
     int64_t most = mrc_min(mrc_fit_default_centers(self), self->info.rows);
-    double gain = self->found.centers[0] > 0 ? mrc_search_gain(&self->found, most / 2, most) : 1;
+    double gain = self->search_report.centers[0] > 0 ? mrc_search_gain(&self->search_report, most / 2, most) : 1;
     return gain >= GAIN || most == self->info.rows ? most : most / 2;
 }
 
@@ -121,8 +121,9 @@ static void size_of_search(mercer_fitting *self)
     if (chooses && (!fits || mercer_solver_kind_of(plan.solver) == MERCER_SOLVER_BATCHES))
         self->record.converge = MERCER_AUTO;
     int64_t chosen = mrc_fit_center_count(self);
-    if (self->found.centers[0] > 0 && chosen < self->info.rows)
-        self->search_report.more_centers = mrc_search_gain(&self->found, chosen, mrc_min(2 * chosen, self->info.rows));
+    if (self->search_report.centers[0] > 0 && chosen < self->info.rows)
+        self->search_report.more_centers =
+            mrc_search_gain(&self->search_report, chosen, mrc_min(2 * chosen, self->info.rows));
 }
 
 mercer_status mrc_fit_choose_size(mercer_fitting *self)

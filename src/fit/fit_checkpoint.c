@@ -197,11 +197,10 @@ static mercer_status read_search(mercer_fitting *self, const json_t *search)
     report->rows = (int64_t)read_number(json_object_get(search, "rows"), MRC_ROWS_MOST);
     report->held_out = (int64_t)read_number(json_object_get(search, "held"), MRC_ROWS_MOST);
     report->cut = json_is_true(json_object_get(search, "cut"));
-    self->found.error = report->error;
     for (int i = 0; i < MRC_SEARCH_SIZES; i++) {
         const json_t *size = json_array_get(json_object_get(search, "sizes"), (size_t)i);
-        report->centers[i] = self->found.centers[i] = (int64_t)read_number(json_array_get(size, 0), MRC_ROWS_MOST);
-        report->center_errors[i] = self->found.errors[i] = read_number(json_array_get(size, 1), NUMBER_MOST);
+        report->centers[i] = (int64_t)read_number(json_array_get(size, 0), MRC_ROWS_MOST);
+        report->center_errors[i] = read_number(json_array_get(size, 1), NUMBER_MOST);
     }
     return read_steps(self, json_object_get(search, "steps"));
 }

@@ -96,8 +96,7 @@ struct mercer_fitting {
     mrc_search_state search; /* owned */
     const mrc_search_task *search_task; /* task of the running search, else NULL */
     double search_saved;                /* time of the search's last checkpoint */
-    mrc_search_result found;
-    mercer_matrix journal;       /* view of the search's journal */
+    mercer_matrix journal;              /* view of the search's journal */
     const mercer_fitting *outer; /* calibration: fit whose kernel and preprocessing this one reuses; NULL: none */
     const mercer_fitting *whole; /* fit of an averaged model that this fit is a member of; NULL: none */
     int64_t number;              /* index of this member */

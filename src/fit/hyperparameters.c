@@ -262,29 +262,23 @@ static mercer_status fit_given(mercer_fitting *self, const mercer_kernel *kernel
 
 /* Stores the result of the search in the fit, its record and its reports. Warns if a given ridge is much worse than
    others. */
-static mercer_status take_result(mercer_fitting *self)
+static mercer_status take_result(mercer_fitting *self, const mrc_search_result *found)
 {
-    mrc_search_result *found = &self->found;
     mercer_fit_report *report = &self->report;
-    mercer_search_report *searched = &self->search_report;
+    double total = mrc_fit_count_samples(self->data);
     bool none = mrc_fit_has_no_ridge(self->request), given = self->record.ridge > 0 || none;
     self->preprocess = found->preprocess, self->applied = self->preprocess, self->kernel = found->kernel;
-    found->preprocess = NULL;
     report->points = mrc_preprocess_dtype(self->preprocess, self->info.dtype);
     MRC_TRY(mrc_kernel_print(self->context, &self->kernel, report->kernel, sizeof report->kernel, NULL));
-    if (!given) self->record.ridge = found->ridge * mrc_fit_count_samples(self->data);
-    if (given && !(found->error <= RIDGE_LOSS * found->better_error))
+    if (!given) self->record.ridge = found->report.ridge * total;
+    if (given && !(found->report.error <= RIDGE_LOSS * found->better_error))
         mrc_warn(
             self->context, "lambda",
             "ridge %g is given; its held-out error is %.3g of the variance, compared with %.3g for a ridge of %.3g",
-            none ? 0 : self->record.ridge, found->error, found->better_error,
-            found->better_ridge * mrc_fit_count_samples(self->data));
-    searched->error = found->error, searched->ridge = found->ridge;
-    searched->rows = found->rows, searched->held_out = found->held, searched->cut = found->cut;
-    for (int i = 0; i < MRC_SEARCH_SIZES; i++)
-        searched->centers[i] = found->centers[i], searched->center_errors[i] = found->errors[i];
+            none ? 0 : self->record.ridge, found->report.error, found->better_error, found->better_ridge * total);
+    self->search_report = found->report;
     self->journal = mrc_view(self->search.journal, self->search.steps, MRC_JOURNAL_COLUMNS, MERCER_F64);
-    searched->steps = &self->journal;
+    self->search_report.steps = &self->journal;
     return MERCER_OK;
 }
 
@@ -294,6 +288,7 @@ static mercer_status search(mercer_fitting *self)
     const mercer_fit_options *options = &self->request->options;
     MRC_OWNED(mrc_release_preprocess) mercer_preprocess *given = NULL;
     mercer_kernel kernel;
+    mrc_search_result found;
     bool open, names = options->kernel.spec || options->search.learn_features == MERCER_ON;
     double lambda = self->record.ridge, ridge = lambda > 0 ? lambda / fmax(mrc_fit_count_samples(self->data), 1) : -1;
     double start = mrc_seconds();
@@ -319,9 +314,9 @@ static mercer_status search(mercer_fitting *self)
                             .progress_user = options->run.progress_user,
                             .state = &self->search};
     MRC_TRY(mrc_fit_open_search_state(self, &task));
-    MRC_TRY(mrc_search_run(&task, &self->found));
+    MRC_TRY(mrc_search_run(&task, &found));
     if (task.save) task.save(task.save_user, true);
-    MRC_TRY(take_result(self));
+    MRC_TRY(take_result(self, &found));
     self->search_report.seconds = mrc_seconds() - start;
     return MERCER_OK;
 }

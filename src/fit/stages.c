@@ -149,7 +149,6 @@ void mrc_fitting_free(mercer_fitting *self)
     mrc_units_clear(&self->units, context);
     mrc_search_state_free(&self->search, context);
     for (int64_t m = 1; m < MERCER_MEMBERS; m++) mrc_fitting_free(self->members[m]);
-    mrc_preprocess_free(self->found.preprocess);
     MRC_FREE_ALL(context, self->class_factors, self->centers.data, self->validation_x.data, self->validation_y.data,
                  (void *)self->validation_weights, self->plan, (void *)self->request);
     mercer_dataset *const parts[] = {self->aside, self->rest, self->merged, self->weighted, self->weighted_validation};
