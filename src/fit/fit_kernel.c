@@ -16,11 +16,6 @@
 
 /* ---- Kernel ---------------------------------------------------------------------------------------------------- */
 
-static const char *kernel_text(const mercer_fit_options *options)
-{
-    return options->kernel.spec ? options->kernel.spec : MRC_DEFAULT_KERNEL;
-}
-
 /* Returns whether the kernel that a text names has a parameter "bandwidth". */
 static bool takes_bandwidth(const char *spec)
 {
@@ -32,7 +27,7 @@ mercer_status mrc_fit_parse_kernel(const mercer_fit_options *options, mercer_con
                                    mercer_kernel *out, bool *open)
 {
     char longer[MERCER_KERNEL_TEXT];
-    const char *spec = kernel_text(options);
+    const char *spec = options->kernel.spec ? options->kernel.spec : MRC_DEFAULT_KERNEL;
     *open = !options->kernel.function && !strstr(spec, "bandwidth=") && takes_bandwidth(spec);
     if (options->kernel.function) *out = *options->kernel.function;
     if (*open) {

@@ -210,10 +210,10 @@ mercer_status mrc_plan_check_options(const mercer_train_options *o, mrc_reason *
         return mrc_refuse(reason, "classification", MERCER_ERROR_ARGUMENT,
                           "options: classification is %d; use MERCER_AUTO, MERCER_ON or MERCER_OFF",
                           (int)o->classification);
-    if (!(o->progress_seconds >= 0) || !(o->checkpoint_seconds >= 0))
-        return mrc_refuse(reason, o->progress_seconds >= 0 ? "checkpoint_seconds" : "progress_seconds",
-                          MERCER_ERROR_ARGUMENT, "options: %s is negative or NaN",
-                          o->progress_seconds >= 0 ? "checkpoint_seconds" : "progress_seconds");
+    const char *seconds = !(o->progress_seconds >= 0)     ? "progress_seconds"
+                          : !(o->checkpoint_seconds >= 0) ? "checkpoint_seconds"
+                                                          : NULL;
+    if (seconds) return mrc_refuse(reason, seconds, MERCER_ERROR_ARGUMENT, "options: %s is negative or NaN", seconds);
     if (!row && !mrc_name_is_auto(o->solver)) return unknown(reason, "solver", o->solver, solver_name);
     const option_row *option = row ? unsuited(row, o) : NULL;
     if (option) {
