@@ -188,7 +188,7 @@ static int check_validation(const cli_values *v)
                                     "--validation-fraction 0.1");
     if (cli_integer(v, "patience") > 0 && cli_text(v, "x-val") == NULL && fraction == 0)
         cli_say(v,
-                "note: --patience selects the epoch on the test part of %s; add --validation-fraction 0.1 to "
+                "note: --patience stops training by results on the test part of %s; add --validation-fraction 0.1 to "
                 "avoid this",
                 cli_text(v, "data"));
     return CLI_OK;
@@ -229,7 +229,7 @@ static char *find_idx(const char *folder, const char *part, const char *what, in
 }
 
 /* Returns whether a comma-separated list contains the name. */
-static int list_has(const char *list, const char *name)
+static int list_contains(const char *list, const char *name)
 {
     size_t length = strlen(name);
     for (const char *at = list; at != NULL; at = strchr(at, ','), at = at != NULL ? at + 1 : NULL)
@@ -239,14 +239,14 @@ static int list_has(const char *list, const char *name)
 
 /* Prints a note about columns that the model was not trained on, except its target and columns that are copied to
    the output. */
-static void note_ignored(const cli_values *v, const cli_request *request, const char *path,
-                         const mercer_dataset_info *info)
+static void note_ignored_columns(const cli_values *v, const cli_request *request, const char *path,
+                                 const mercer_dataset_info *info)
 {
     const char *first = NULL;
     int64_t count = 0;
     for (int64_t i = 0; info->unused_names != NULL && i < info->unused; i++) {
         const char *name = info->unused_names[i];
-        int known = list_has(optional_text(v, "keep"), name) || list_has(optional_text(v, "id-column"), name);
+        int known = list_contains(optional_text(v, "keep"), name) || list_contains(optional_text(v, "id-column"), name);
         for (int64_t k = 0; k < request->target_count; k++) known = known || strcmp(request->targets[k], name) == 0;
         if (known) continue;
         if (count++ == 0) first = name;
@@ -275,14 +275,14 @@ static int open_options(const cli_values *v, mercer_context *context, const cli_
     }
     CLI_TRY(cli_check(context, status));
     mercer_dataset_info info = cli_data_info(*out);
-    if (options->columns != NULL || options->schema != NULL) note_ignored(v, request, options->x, &info);
+    if (options->columns != NULL || options->schema != NULL) note_ignored_columns(v, request, options->x, &info);
     return CLI_OK;
 }
 
 /* Recognizes folders whose files contain both samples and targets. Returns the format and sets *files to the file
    pattern of the requested part; NULL if the folder is not of this kind. A file that is unique to the format
    identifies it. */
-static const char *find_records(const char *folder, int training, char **files)
+static const char *find_combined_files(const char *folder, int training, char **files)
 {
     static const struct {
         const char *format, *sign, *train, *test;
@@ -305,7 +305,7 @@ static int open_folder(const cli_values *v, mercer_context *context, const cli_r
     const char *folder = cli_text(v, "data"), *part = training ? "train" : "t10k";
     if (access(folder, F_OK) != 0) return cli_error(CLI_MISSING, "%s: the folder does not exist", folder);
     CLI_OWNED(cli_drop) char *records = NULL;
-    options->format = find_records(folder, training, &records);
+    options->format = find_combined_files(folder, training, &records);
     if (options->format != NULL) {
         options->x = records;
         options->y = NULL;
@@ -343,7 +343,7 @@ static mercer_task requested_task(const cli_values *v, const cli_request *reques
 
 /* Returns --columns merged with --drop, which is rewritten as "a:drop,b:drop". NULL if neither is set. Release with
    free. */
-static char *asked_kinds(const cli_values *v)
+static char *requested_kinds(const cli_values *v)
 {
     const char *columns = optional_text(v, "columns"), *drop = optional_text(v, "drop");
     char *text = columns != NULL ? cli_copy(columns) : NULL;
@@ -358,7 +358,7 @@ static char *asked_kinds(const cli_values *v)
 
 /* Returns the target columns: --target, or those of the model if targets are read from the table itself. NULL:
    unknown. Release with free. */
-static char *asked_target(const cli_values *v, const cli_request *request)
+static char *requested_target(const cli_values *v, const cli_request *request)
 {
     const char *given = cli_text(v, "target");
     char *names = NULL;
@@ -410,8 +410,8 @@ static void fill_options(const cli_values *v, const cli_request *request, const 
 int cli_open_data(const cli_values *v, mercer_context *context, const cli_request *request, mercer_dataset **out)
 {
     mercer_dataset_options options;
-    CLI_OWNED(cli_drop) char *kinds = asked_kinds(v);
-    CLI_OWNED(cli_drop) char *target = asked_target(v, request);
+    CLI_OWNED(cli_drop) char *kinds = requested_kinds(v);
+    CLI_OWNED(cli_drop) char *target = requested_target(v, request);
     int training = request->training;
     *out = NULL;
     fill_options(v, request, kinds, &options);

@@ -43,7 +43,7 @@ typedef struct list {
     int64_t pattern_count, pattern_room;
 } list;
 
-static const char *name_of(const char *path)
+static const char *file_name_of(const char *path)
 {
     const char *slash = strrchr(path, '/');
     return slash != NULL ? slash + 1 : path;
@@ -55,7 +55,7 @@ static char *folder_of(const char *path)
     return slash == NULL ? cli_copy(".") : cli_format("%.*s", slash == path ? 1 : (int)(slash - path), path);
 }
 
-static int find_place(const char *path, place *out)
+static int locate_file(const char *path, place *out)
 {
     struct stat state;
     *out = (place){.name = NULL};
@@ -63,14 +63,14 @@ static int find_place(const char *path, place *out)
         *out = (place){.device = state.st_dev, .inode = state.st_ino};
         return S_ISREG(state.st_mode) ? 0 : -1;
     }
-    const char *name = name_of(path);
+    const char *name = file_name_of(path);
     CLI_OWNED(cli_drop) char *folder = folder_of(path);
     int found = stat(folder, &state) == 0 && *name != '\0' ? 0 : -1;
     if (found == 0) *out = (place){.device = state.st_dev, .inode = state.st_ino, .name = cli_copy(name)};
     return found;
 }
 
-static int same_place(const place *a, const place *b)
+static int is_same_file(const place *a, const place *b)
 {
     if (a->device != b->device || a->inode != b->inode || (a->name == NULL) != (b->name == NULL)) return 0;
     return a->name == NULL || strcmp(a->name, b->name) == 0;
@@ -79,7 +79,7 @@ static int same_place(const place *a, const place *b)
 static void add_file(list *all, const char *option, const char *path, int written)
 {
     place at;
-    if (find_place(path, &at) != 0) return;
+    if (locate_file(path, &at) != 0) return;
     if (at.name != NULL && !written) { /* an input that does not exist is reported when it is opened */
         free(at.name);
         return;
@@ -109,7 +109,7 @@ static void add_pattern(list *all, const char *option, const char *text)
 {
     struct stat state;
     CLI_OWNED(cli_drop) char *folder = folder_of(text);
-    if (strpbrk(name_of(text), "*?[") == NULL || stat(folder, &state) != 0) return;
+    if (strpbrk(file_name_of(text), "*?[") == NULL || stat(folder, &state) != 0) return;
     all->patterns = cli_grow(all->patterns, all->pattern_count, &all->pattern_room, sizeof *all->patterns);
     all->patterns[all->pattern_count++] = (pattern){cli_copy(option), cli_copy(text), state.st_dev, state.st_ino};
 }
@@ -144,7 +144,7 @@ static void add_output(list *all, const char *option, const char *path)
     }
 }
 
-static void collect(list *all, const cli_values *v)
+static void collect_files(list *all, const cli_values *v)
 {
     const cli_command *command = cli_values_command(v);
     for (const cli_option *option = NULL; (option = cli_next_option(command, NULL, option)) != NULL;) {
@@ -162,17 +162,17 @@ static void collect(list *all, const cli_values *v)
     if (named && cli_positional(v, 0) != NULL) add_input(all, command->positional, cli_positional(v, 0));
 }
 
-static int matches(const used *out, const pattern *of)
+static int matches_pattern(const used *out, const pattern *of)
 {
     return out->at.name != NULL && out->at.device == of->device && out->at.inode == of->inode &&
-           fnmatch(name_of(of->text), out->at.name, FNM_PERIOD) == 0;
+           fnmatch(file_name_of(of->text), out->at.name, FNM_PERIOD) == 0;
 }
 
-static int compare_patterns(const list *all)
+static int check_pattern_overlap(const list *all)
 {
     for (int64_t i = 0; i < all->count; i++)
         for (int64_t j = 0; j < all->pattern_count && all->items[i].written; j++)
-            if (matches(&all->items[i], &all->patterns[j]))
+            if (matches_pattern(&all->items[i], &all->patterns[j]))
                 return cli_error(CLI_USAGE,
                                  "%s: %s matches %s %s and would be read as data by the next command; choose "
                                  "another name or folder",
@@ -181,12 +181,12 @@ static int compare_patterns(const list *all)
     return CLI_OK;
 }
 
-static int compare(const list *all)
+static int check_overlap(const list *all)
 {
     for (int64_t i = 0; i < all->count; i++) {
         for (int64_t j = 0; j < all->count && all->items[i].written; j++) {
             const used *out = &all->items[i], *other = &all->items[j];
-            if (i == j || (other->written && j > i) || !same_place(&out->at, &other->at)) continue;
+            if (i == j || (other->written && j > i) || !is_same_file(&out->at, &other->at)) continue;
             return cli_error(CLI_USAGE, "%s: %s is also %s as %s and would be overwritten; choose another name",
                              out->option, out->path, other->written ? "written" : "read", other->option);
         }
@@ -212,9 +212,9 @@ static void free_list(list *all)
 int cli_check_files(const cli_values *v)
 {
     list all = {0};
-    collect(&all, v);
-    int code = compare(&all);
-    if (code == CLI_OK) code = compare_patterns(&all);
+    collect_files(&all, v);
+    int code = check_overlap(&all);
+    if (code == CLI_OK) code = check_pattern_overlap(&all);
     free_list(&all);
     return code;
 }
@@ -223,7 +223,7 @@ json_t *cli_input_states(const cli_values *v)
 {
     list all = {0};
     json_t *states = json_object();
-    collect(&all, v);
+    collect_files(&all, v);
     for (int64_t i = 0; i < all.count; i++) {
         struct stat state;
         const used *file = &all.items[i];

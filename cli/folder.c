@@ -40,7 +40,7 @@ void cli_drop_folder(cli_folder **owned)
     json_decref(folder->files);
     if (folder->lock >= 0) {
         char *name = lock_name(folder);
-        unlink(name); /* while locked, so that a process waiting for the lock notices and creates a new file */
+        unlink(name); /* deleted while locked: a process that waits for the lock then creates a new file */
         close(folder->lock);
         free(name);
     }
@@ -56,7 +56,7 @@ int cli_folder_has_checkpoint(const cli_folder *folder)
 }
 
 /* Removes partial checkpoints of a killed run: .checkpoint.safetensors.DIGITS.tmp. */
-static void remove_remains(const cli_folder *folder)
+static void remove_partial_checkpoints(const cli_folder *folder)
 {
     static const char begin[] = "." CHECKPOINT ".";
     DIR *list = opendir(folder->path);
@@ -81,7 +81,7 @@ static void write_holder(int lock)
     if (ftruncate(lock, 0) != 0 || pwrite(lock, text, (size_t)length, 0) != length) errno = 0;
 }
 
-static int refuse_busy(const cli_folder *folder, int lock)
+static int report_lock_holder(const cli_folder *folder, int lock)
 {
     char holder[160] = "";
     ssize_t length = pread(lock, holder, sizeof holder - 1, 0);
@@ -99,7 +99,7 @@ int cli_folder_take(cli_folder *folder)
         int lock = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
         if (lock < 0) break; /* an unusable folder is reported when it is first used */
         if (flock(lock, LOCK_EX | LOCK_NB) != 0) {
-            if (errno == EWOULDBLOCK) code = refuse_busy(folder, lock);
+            if (errno == EWOULDBLOCK) code = report_lock_holder(folder, lock);
             close(lock);
             break;
         }
@@ -109,7 +109,7 @@ int cli_folder_take(cli_folder *folder)
         }
         folder->lock = lock;
         write_holder(lock);
-        remove_remains(folder);
+        remove_partial_checkpoints(folder);
         break;
     }
     free(name);
@@ -149,7 +149,7 @@ int cli_folder_begin(cli_folder *folder, const cli_values *v)
 }
 
 /* Returns the path as an absolute path. Release with free. */
-static char *absolute(const char *path)
+static char *absolute_path(const char *path)
 {
     char *here = path[0] != '/' ? getcwd(NULL, 0) : NULL;
     char *result = here != NULL ? cli_format("%s/%s", here, path) : cli_copy(path);
@@ -166,7 +166,7 @@ static json_t *portable_options(const cli_values *v)
         const char *text = cli_values_get(v, option);
         int prefix = cli_path_in(option, text);
         if (!cli_is_path(option) && prefix == 0) continue;
-        CLI_OWNED(cli_drop) char *path = absolute(text + prefix);
+        CLI_OWNED(cli_drop) char *path = absolute_path(text + prefix);
         CLI_OWNED(cli_drop) char *whole = cli_format("%.*s%s", prefix, text, path);
         json_object_set_new(object, option->name, cli_json_text(whole));
     }

@@ -40,7 +40,7 @@ static int run_command(const cli_command *command, int count, char **arguments)
     return command->run(v);
 }
 
-static int dispatch(int count, char **arguments)
+static int dispatch_command(int count, char **arguments)
 {
     if (count < 2) {
         cli_print_overview(stderr);
@@ -82,7 +82,7 @@ int main(int count, char **arguments)
     cli_outgrow_limits();
     cli_outlive_files();
     cli_options_init();
-    int code = dispatch(count, arguments);
+    int code = dispatch_command(count, arguments);
     /* Failing to write stdout is an error, also for output buffered until now. */
     errno = 0;
     if (code == CLI_OK && (fflush(stdout) != 0 || ferror(stdout)))

@@ -29,7 +29,7 @@ static void read_search_options(const cli_values *v, mercer_fit_options *options
 
 /* Prints the message of mercer_fit_check with the option that it is about: the field of a group such as
    "kernel.bandwidth". Returns an exit code. */
-static int refuse_option(const cli_values *v)
+static int report_option_error(const cli_values *v)
 {
     CLI_OWNED(cli_drop) char *message = cli_copy(mercer_last_error(NULL));
     const char *field = strrchr(mercer_last_error_field(NULL), '.'), *name = field != NULL ? field + 1 : "";
@@ -66,7 +66,7 @@ int cli_check_job(const cli_values *v)
     options.kernel.bandwidth = cli_number(v, "bandwidth");
     if (cli_has(v, "learn-features")) options.search.learn_features = cli_switch(v, "learn-features");
     if (cli_has(v, "tune")) read_search_options(v, &options);
-    return mercer_fit_check(NULL, &options) == MERCER_OK ? CLI_OK : refuse_option(v);
+    return mercer_fit_check(NULL, &options) == MERCER_OK ? CLI_OK : report_option_error(v);
 }
 
 /* Returns the path of --center-method file:PATH, or NULL. */
@@ -240,7 +240,7 @@ static int open_metric(cli_job *job, const char *path)
 /* Resolves --calibrate auto: class probabilities are calibrated, as in the Python estimators, unless
    --validation-fraction 0 forbids holding out rows. The test part of a folder is never used: a model calibrated on
    it could not be tested on it. */
-static void settle_calibration(cli_job *job)
+static void resolve_calibration(cli_job *job)
 {
     const cli_values *v = job->v;
     int tests = job->validation != NULL && cli_text(v, "x-val") == NULL;
@@ -269,7 +269,7 @@ static int open_files(cli_job *job)
         return cli_error(CLI_USAGE, "%s: has no targets to learn; add --y FILE", cli_data_name(v));
     if (training) CLI_TRY(cli_open_validation(v, job->context, &job->info, &job->validation));
     job->options.validation.data = job->validation;
-    if (training) settle_calibration(job);
+    if (training) resolve_calibration(job);
     if (training && cli_text(v, "image") != NULL) CLI_TRY(read_image(cli_text(v, "image"), &job->options));
     if (center_file(v) != NULL) CLI_TRY(open_centers(job, center_file(v)));
     return metric_file(v) != NULL ? open_metric(job, metric_file(v)) : CLI_OK;
@@ -334,7 +334,7 @@ int cli_job_begin(cli_job *job)
 }
 
 /* Returns the cause of a failed sample source, such as a truncated file, by reading from the dataset again. */
-static mercer_status reason_of(const mercer_dataset *dataset, mercer_status status)
+static mercer_status source_error(const mercer_dataset *dataset, mercer_status status)
 {
     if (status != MERCER_ERROR_CALLBACK || dataset == NULL) return status;
     mercer_dataset_info info = cli_data_info(dataset);
@@ -346,7 +346,7 @@ static mercer_status reason_of(const mercer_dataset *dataset, mercer_status stat
 
 int cli_job_fail(cli_job *job, mercer_status status)
 {
-    status = reason_of(job->parts.train, status);
+    status = source_error(job->parts.train, status);
     CLI_OWNED(cli_drop) char *message = cli_copy(mercer_last_error(job->context));
     CLI_OWNED(cli_drop) char *advice = NULL;
     if (job->fitting != NULL) cli_job_look(job);

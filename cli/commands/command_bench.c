@@ -3,8 +3,8 @@
  * The command bench: measures the speed of this machine, or with "gpu" of one of its GPUs. It times products K(X, Z) W,
  * X (m, d), Z (p, d), W (p, c), compared with X Z' by the machine's own BLAS in the same run; copies between host and
  * device; and a training on computed digits with its phases. With --phases it reports instead a timeline of a whole
- * training, from creating the context to writing the file, for each kind of solver. Products count 2 m p (d + c)
- * operations, on a GPU 2 m p d, as X Z' does.
+ * training, from creating the context to writing the file, for each kind of solver. A product counts as 2 m p (d + c)
+ * operations; on a GPU as 2 m p d, the same as X Z'.
  */
 #include "commands/commands.h"
 #include "data.h"
@@ -65,7 +65,7 @@ static int open_context(const bench *self, const char *arithmetic, mercer_contex
 
 /* ---- Products ---------------------------------------------------------------------------------------------------- */
 
-static void show_product(const bench *self, const bench_shape *s, const mercer_speed *speed)
+static void report_product(const bench *self, const bench_shape *s, const mercer_speed *speed)
 {
     double pairs = 2 * (double)s->m * (double)s->p, d = (double)s->d;
     double rate = pairs * (self->gpu ? d : d + (double)s->c) / speed->product, share = speed->plain / speed->product;
@@ -107,7 +107,7 @@ static int measure_shape(const bench *self, mercer_context *context, bench_shape
                           .points = s.points};
     CLI_TRY(cli_check(context, mercer_kernel_parse(&kernel, context, s.kernel)));
     CLI_TRY(cli_check(context, mercer_measure_speed(context, &speed, &kernel, &shape)));
-    show_product(self, &s, &speed);
+    report_product(self, &s, &speed);
     return CLI_OK;
 }
 
@@ -135,14 +135,14 @@ static int measure_products(const bench *self)
 
 CLI_RELEASE(drop_trainer, mercer_trainer, mercer_trainer_free)
 
-static int watch_phases(void *user, const mercer_progress *progress)
+static int record_phase(void *user, const mercer_progress *progress)
 {
     cli_timeline_progress(user, progress);
     return 0;
 }
 
 /* Classifies the centers and writes the model to a temporary file, to time both. */
-static int use_model(mercer_context *context, mercer_model *model, const mercer_matrix *Z, cli_timeline *line)
+static int time_model_output(mercer_context *context, mercer_model *model, const mercer_matrix *Z, cli_timeline *line)
 {
     const char *folder = getenv("TMPDIR");
     CLI_OWNED(cli_drop) int32_t *labels = cli_allocate(Z->rows, sizeof *labels);
@@ -177,7 +177,7 @@ static int train_digits(const cli_values *v, mercer_context *context, const char
     centers.seed = stream.seed = options.seed = seed;
     options.classification = MERCER_ON, options.solver = solver;
     if (cli_flag(v, "phases"))
-        options.progress = watch_phases, options.progress_user = line, options.progress_seconds = 1e9;
+        options.progress = record_phase, options.progress_user = line, options.progress_seconds = 1e9;
     cli_timeline_next(line, "generating samples");
     CLI_TRY(cli_check(context, mercer_dataset_synthesize(&dataset, context, "digits", 0, rows, seed)));
     cli_timeline_next(line, "choosing centers");
@@ -190,12 +190,12 @@ static int train_digits(const cli_values *v, mercer_context *context, const char
     CLI_TRY(cli_check(context, mercer_trainer_fit(trainer, &source, report)));
     *plan = *report->plan, report->plan = plan; /* copied: the original is freed with the trainer */
     cli_timeline_report(line, report);
-    if (cli_flag(v, "phases")) CLI_TRY(use_model(context, model, &Z, line));
+    if (cli_flag(v, "phases")) CLI_TRY(time_model_output(context, model, &Z, line));
     cli_timeline_end(line);
     return CLI_OK;
 }
 
-static void show_training(const bench *self, const mercer_report *r, int64_t rows, int64_t p)
+static void report_training(const bench *self, const mercer_report *r, int64_t rows, int64_t p)
 {
     double known =
         r->setup_seconds + r->forward_seconds + r->gradient_seconds + r->projection_seconds + r->validation_seconds;
@@ -238,7 +238,7 @@ static int measure_training(const bench *self, const char *solver, cli_timeline 
     CLI_OWNED(cli_drop) mercer_plan *plan = cli_allocate(1, sizeof *plan);
     report->struct_size = sizeof *report;
     CLI_TRY(train_digits(self->v, context, solver, rows, p, report, plan, line));
-    show_training(self, report, rows, p);
+    report_training(self, report, rows, p);
     return CLI_OK;
 }
 
@@ -268,7 +268,7 @@ static int measure_phases(bench *self)
 
 /* ---- The command ------------------------------------------------------------------------------------------------- */
 
-static int run(bench *self)
+static int run_bench(bench *self)
 {
     mercer_context *context = NULL;
     mercer_context_info info = {.struct_size = sizeof info};
@@ -283,7 +283,8 @@ static int run(bench *self)
     cli_timeline line = {0};
     if (!phases) CLI_TRY(measure_products(self));
     if (!phases)
-        CLI_TRY(measure_training(self, self->gpu ? "ep4" : NULL, &line)); /* on a GPU use the solver that has phases */
+        CLI_TRY(
+            measure_training(self, self->gpu ? "ep4" : NULL, &line)); /* on a GPU, time a solver that has all phases */
     if (cli_flag(self->v, "json"))
         return cli_print_answer(json_pack("{ss ss ss si so}", "version", mercer_version(), "device",
                                           self->gpu ? isa : info.backend, "isa", isa, "threads", info.threads,
@@ -310,7 +311,7 @@ int cli_bench(const cli_values *v)
     self.phases = cli_table_new(3, "lrr");
     for (int i = 0; i < columns; i++) cli_table_cell(self.products, "%s", heads[i]);
     cli_table_line(self.products);
-    int code = run(&self);
+    int code = run_bench(&self);
     cli_table_free(self.products);
     cli_table_free(self.phases);
     json_decref(self.results);

@@ -28,7 +28,7 @@ static int write_centers(const cli_job *job, const mercer_matrix *centers)
                                       cli_json_real(job->choice.error), "seconds", cli_json_real(job->choice.seconds)));
 }
 
-static int run_centers(cli_job *job, cli_bar *bar)
+static int choose_and_write(cli_job *job, cli_bar *bar)
 {
     mercer_matrix centers;
     int stop = 0;
@@ -54,5 +54,5 @@ int cli_centers(const cli_values *v)
                          cli_text(v, "output"));
     CLI_TRY(cli_check_output(cli_text(v, "output")));
     CLI_TRY(cli_watch_job(&job, &bar, v));
-    return run_centers(&job, &bar);
+    return choose_and_write(&job, &bar);
 }

@@ -27,13 +27,15 @@ static int check_outputs(const cli_values *v)
     return code == CLI_OK && y != NULL ? cli_check_output(y) : code;
 }
 
-/* Returns the least error of any model on synthetic samples with a known distribution, estimated on at most SOME
-   rows, which is fast for any number of clusters; NaN for other data. */
-static double least_error(const mercer_dataset *dataset, int64_t rows)
+/* Returns the smallest error that any model can reach on synthetic samples of a known distribution; NaN for other data.
+   It is estimated on at most ESTIMATE_ROWS rows, which is fast for any number of clusters. */
+static double smallest_error(const mercer_dataset *dataset, int64_t rows)
 {
-    enum { SOME = 400 };
+    enum { ESTIMATE_ROWS = 400 };
     double error;
-    return mercer_dataset_least_error(dataset, &error, rows < SOME ? rows : SOME) == MERCER_OK ? error : (double)NAN;
+    return mercer_dataset_least_error(dataset, &error, rows < ESTIMATE_ROWS ? rows : ESTIMATE_ROWS) == MERCER_OK
+               ? error
+               : (double)NAN;
 }
 
 /* Writes a dataset and prints a description of it. */
@@ -45,7 +47,7 @@ static int write_dataset(const cli_values *v, mercer_context *context, const mer
         return cli_error(CLI_USAGE, "--y-output: the data have no targets; remove the option");
     CLI_TRY(cli_check(context, mercer_dataset_write(dataset, x, y)));
     CLI_OWNED(cli_drop) char *text = cli_data_text(&info);
-    double least = least_error(dataset, info.rows);
+    double least = smallest_error(dataset, info.rows);
     cli_say(v, "%s: %s", x, text);
     if (!isnan(least)) cli_say(v, "smallest possible error of a model: %.4g", least);
     if (!cli_flag(v, "json")) return CLI_OK;

@@ -14,7 +14,7 @@ int64_t cli_block_rows(int64_t features, int64_t outputs)
     return rows < 64 ? 64 : (rows > 8192 ? 8192 : rows);
 }
 
-static int draw_share(void *user, const mercer_progress *progress)
+static int draw_evaluation(void *user, const mercer_progress *progress)
 {
     if (user != NULL) cli_bar_draw(user, (double)progress->done / (double)progress->total, "evaluating", 0);
     return 0;
@@ -27,7 +27,7 @@ int cli_evaluate(mercer_model *model, mercer_context *context, const mercer_data
     mercer_evaluation_options options = MERCER_INIT(mercer_evaluation_options);
     *out = (cli_metrics){.all = MERCER_INIT(mercer_metrics)};
     options.interval = cli_model_info(model).interval_task == MERCER_TASK_UNLABELED ? 0 : interval;
-    options.progress = draw_share;
+    options.progress = draw_evaluation;
     options.progress_user = bar;
     mercer_status status = mercer_evaluate(&out->evaluation, model, dataset, &options);
     if (status == MERCER_OK) status = mercer_evaluation_query(out->evaluation, &out->all);

@@ -29,7 +29,7 @@ typedef struct sensitivity {
     double effect, effect_rms; /* absolute and square, multiplied by the standard deviation */
 } sensitivity;
 
-static int by_effect(const void *a, const void *b)
+static int compare_effects(const void *a, const void *b)
 {
     const sensitivity *left = a, *right = b;
     if (left->effect_rms != right->effect_rms) return left->effect_rms < right->effect_rms ? 1 : -1;
@@ -38,8 +38,8 @@ static int by_effect(const void *a, const void *b)
 
 /* Adds gradients (m, c d) of m samples and the samples (m, d) to the statistics; `before` samples were added
    earlier. */
-static void add_rows(sensitivity *all, int64_t d, int64_t c, int64_t before, int64_t m, const double *gradients,
-                     const double *x)
+static void add_gradients(sensitivity *all, int64_t d, int64_t c, int64_t before, int64_t m, const double *gradients,
+                          const double *x)
 {
     for (int64_t i = 0; i < m; i++)
         for (int64_t k = 0; k < d; k++) {
@@ -55,8 +55,8 @@ static void add_rows(sensitivity *all, int64_t d, int64_t c, int64_t before, int
         }
 }
 
-static int measure(mercer_model *model, mercer_context *context, mercer_dataset *data, const char *name,
-                   sensitivity *all)
+static int measure_gradients(mercer_model *model, mercer_context *context, mercer_dataset *data, const char *name,
+                             sensitivity *all)
 {
     mercer_dataset_info info = cli_data_info(data);
     int64_t c = cli_model_info(model).outputs, d = info.features, n = info.rows;
@@ -72,7 +72,7 @@ static int measure(mercer_model *model, mercer_context *context, mercer_dataset 
         status = mercer_dataset_read(data, &X, NULL, NULL, NULL, NULL, first);
         if (status == MERCER_OK) status = mercer_dataset_read(data, &wide, NULL, NULL, NULL, NULL, first);
         if (status == MERCER_OK) status = mercer_model_gradient(model, &G, &X);
-        if (status == MERCER_OK) add_rows(all, d, c, first, m, gradients, x);
+        if (status == MERCER_OK) add_gradients(all, d, c, first, m, gradients, x);
     }
     for (int64_t k = 0; k < d; k++) {
         all[k].absolute /= (double)n;
@@ -84,7 +84,7 @@ static int measure(mercer_model *model, mercer_context *context, mercer_dataset 
     return status == MERCER_OK ? CLI_OK : cli_fail_on(context, status, data, name);
 }
 
-static int show(const cli_values *v, const sensitivity *all, int64_t d, int64_t rows)
+static int print_gradients(const cli_values *v, const sensitivity *all, int64_t d, int64_t rows)
 {
     if (cli_flag(v, "json")) {
         json_t *list = json_array();
@@ -111,7 +111,7 @@ static int show(const cli_values *v, const sensitivity *all, int64_t d, int64_t 
     return CLI_OK;
 }
 
-static int explain(const cli_values *v, mercer_context *context, mercer_model *model, mercer_dataset *data)
+static int explain_gradients(const cli_values *v, mercer_context *context, mercer_model *model, mercer_dataset *data)
 {
     mercer_model_info info = cli_model_info(model);
     int64_t d = info.features, rows = cli_data_info(data).rows;
@@ -121,14 +121,14 @@ static int explain(const cli_values *v, mercer_context *context, mercer_model *m
         all[k].feature = k;
         all[k].name = names != NULL ? cli_copy(names[k]) : cli_format("%" PRId64, k);
     }
-    int code = measure(model, context, data, cli_data_name(v), all);
-    qsort(all, (size_t)d, sizeof *all, by_effect);
-    if (code == CLI_OK) code = show(v, all, d, rows);
+    int code = measure_gradients(model, context, data, cli_data_name(v), all);
+    qsort(all, (size_t)d, sizeof *all, compare_effects);
+    if (code == CLI_OK) code = print_gradients(v, all, d, rows);
     for (int64_t k = 0; k < d; k++) free(all[k].name);
     return code;
 }
 
-static int draw_share(void *user, const mercer_progress *progress)
+static int draw_permutation(void *user, const mercer_progress *progress)
 {
     cli_bar_draw(user, (double)progress->done / (double)progress->total, "permuting columns", 0);
     return cli_signal() != 0;
@@ -136,7 +136,7 @@ static int draw_share(void *user, const mercer_progress *progress)
 
 CLI_RELEASE(drop_importance, mercer_importance, mercer_importance_free)
 
-static int permute(const cli_values *v, mercer_context *context, mercer_model *model, mercer_dataset *data)
+static int explain_permutation(const cli_values *v, mercer_context *context, mercer_model *model, mercer_dataset *data)
 {
     mercer_permutation_options options = MERCER_INIT(mercer_permutation_options);
     CLI_OWNED(drop_importance) mercer_importance *importance = NULL;
@@ -146,7 +146,7 @@ static int permute(const cli_values *v, mercer_context *context, mercer_model *m
     cli_catch_signals();
     options.repeats = cli_integer(v, "repeats");
     options.seed = (uint64_t)cli_integer(v, "seed");
-    options.progress = draw_share;
+    options.progress = draw_permutation;
     options.progress_user = &bar;
     mercer_status status = mercer_permutation_importance(&importance, model, data, &options);
     cli_bar_clear(&bar);
@@ -168,5 +168,5 @@ int cli_explain(const cli_values *v)
     CLI_TRY(cli_context(v, &context));
     CLI_TRY(cli_check(context, cli_load_model(v, context, &model)));
     CLI_TRY(cli_open_for_model(v, context, model, !permutes, &data));
-    return (permutes ? permute : explain)(v, context, model, data);
+    return (permutes ? explain_permutation : explain_gradients)(v, context, model, data);
 }

@@ -39,7 +39,7 @@ static json_t *read_header(mercer_context *context, const char *path)
     return header != NULL ? header : json_object();
 }
 
-static void collect(mercer_context *context, const mercer_model *model, contents *c)
+static void collect_contents(mercer_context *context, const mercer_model *model, contents *c)
 {
     struct stat state;
     mercer_model_info info = cli_model_info(model);
@@ -87,7 +87,7 @@ static int is_diagonal(const contents *c)
     return c->metric.rows == 1;
 }
 
-static json_t *to_json(const contents *c)
+static json_t *contents_json(const contents *c)
 {
     json_t *labels = names_json(c->labels, c->label_count);
     json_t *note = json_loads(c->note, 0, NULL);
@@ -139,7 +139,7 @@ static void print_names(cli_table *table, const char *what, const char *const *n
     cli_table_row(table, what, count > SHOWN ? cli_append(list, ", ...") : list);
 }
 
-static void print_table(const contents *c)
+static void print_contents(const contents *c)
 {
     char count[CLI_SHORT], more[CLI_SHORT];
     cli_table *table = cli_table_new(2, "ll");
@@ -186,8 +186,8 @@ int cli_inspect(const cli_values *v)
     CLI_OWNED(free_contents) contents c = {.path = cli_positional(v, 0)};
     CLI_TRY(cli_check(NULL, mercer_context_create(&context, NULL)));
     CLI_TRY(cli_check(context, mercer_model_load(&model, context, NULL, c.path)));
-    collect(context, model, &c);
-    if (cli_flag(v, "json")) return cli_print_answer(to_json(&c));
-    print_table(&c);
+    collect_contents(context, model, &c);
+    if (cli_flag(v, "json")) return cli_print_answer(contents_json(&c));
+    print_contents(&c);
     return CLI_OK;
 }

@@ -71,7 +71,7 @@ static json_t *ranks_json(const mercer_rank_plan *r)
         cli_json_real(r->replicated_bytes), "checkpoint_bytes", cli_json_real(r->checkpoint_bytes));
 }
 
-static void row(cli_table *table, const char *name, double bytes, double seconds)
+static void add_traffic_row(cli_table *table, const char *name, double bytes, double seconds)
 {
     char amount[CLI_SHORT];
     cli_table_cell(table, "%s", name);
@@ -82,26 +82,24 @@ static void row(cli_table *table, const char *name, double bytes, double seconds
         cli_table_cell(table, "%s", cli_seconds_text(amount, seconds));
 }
 
-static void show_ranks(const cli_values *v, const mercer_rank_plan *r, FILE *file)
+static void print_ranks(const cli_values *v, const mercer_rank_plan *r, FILE *file)
 {
     char a[CLI_SHORT], b[CLI_SHORT], c[CLI_SHORT];
     double epoch = r->compute_seconds + r->epoch_seconds;
     fprintf(file, "\n%d ranks, %d shards, at most %s centers per rank; network %s\n", r->ranks, r->shards,
             cli_count_text(a, r->centers_a_rank), cli_text(v, "network"));
     cli_table *table = cli_table_new(3, "lrr");
-    cli_table_cell(table, "sent per rank");
+    cli_table_cell(table, "sent by each rank");
     cli_table_cell(table, "bytes");
     cli_table_cell(table, "time");
     cli_table_line(table);
-    row(table, "a batch", r->batch_bytes, r->batch_seconds);
-    if (r->projection_bytes > 0) row(table, "a projection", r->projection_bytes, r->projection_seconds);
-    row(table, "an epoch", r->epoch_bytes, r->epoch_seconds);
+    add_traffic_row(table, "per batch", r->batch_bytes, r->batch_seconds);
+    if (r->projection_bytes > 0) add_traffic_row(table, "per projection", r->projection_bytes, r->projection_seconds);
+    add_traffic_row(table, "per epoch", r->epoch_bytes, r->epoch_seconds);
     cli_table_print(table, file);
-    fprintf(file, "an epoch takes about %s, %.0f %% of it on the network, if the ranks are like this machine\n",
+    fprintf(file, "about %s per epoch, %.0f %% of it for network transfers, if every rank is as fast as this machine\n",
             cli_seconds_text(a, epoch), 100 * r->epoch_seconds / (epoch > 0 ? epoch : 1));
-    fprintf(file,
-            "memory per rank: %s that decreases with the number of ranks, %s that does not; size of a "
-            "checkpoint: %s\n",
+    fprintf(file, "memory per rank: %s (decreases with the number of ranks) and %s (does not); checkpoint size: %s\n",
             cli_bytes_text(a, (int64_t)r->shared_bytes), cli_bytes_text(b, (int64_t)r->replicated_bytes),
             cli_bytes_text(c, (int64_t)r->checkpoint_bytes));
 }
@@ -111,7 +109,7 @@ static int has_data(const cli_values *v)
     return cli_text(v, "x") != NULL || cli_text(v, "data") != NULL || cli_text(v, "synth") != NULL;
 }
 
-static int sizes_given(const cli_values *v, mercer_dataset_info *info)
+static int read_sizes(const cli_values *v, mercer_dataset_info *info)
 {
     *info = (mercer_dataset_info){.struct_size = sizeof *info,
                                   .rows = cli_integer(v, "rows"),
@@ -127,7 +125,7 @@ static int sizes_given(const cli_values *v, mercer_dataset_info *info)
     return CLI_OK;
 }
 
-static int refuse(cli_job *job, mercer_status status)
+static int report_failed_plan(cli_job *job, mercer_status status)
 {
     int64_t most = job->fit.largest_centers > 0 ? job->fit.largest_centers : 0;
     if (status == MERCER_ERROR_MEMORY && cli_flag(job->v, "json"))
@@ -137,7 +135,7 @@ static int refuse(cli_job *job, mercer_status status)
     return cli_job_fail(job, status);
 }
 
-static int show(const cli_job *job, const mercer_plan *plan)
+static int print_plan(const cli_job *job, const mercer_plan *plan)
 {
     mercer_rank_plan ranks;
     int shared = cli_given(job->v, "ranks");
@@ -146,7 +144,7 @@ static int show(const cli_job *job, const mercer_plan *plan)
         cli_show_plan(job, plan, stdout);
         printf("\n%s", plan->text);
         if (plan->text[0] != '\0' && !cli_ends_with(plan->text, "\n")) printf("\n");
-        if (shared) show_ranks(job->v, &ranks, stdout);
+        if (shared) print_ranks(job->v, &ranks, stdout);
         return CLI_OK;
     }
     json_t *object = cli_plan_json(plan);
@@ -160,7 +158,7 @@ static int show(const cli_job *job, const mercer_plan *plan)
     return cli_print_answer(object);
 }
 
-static int plan_job(cli_job *job)
+static int plan_and_print(cli_job *job)
 {
     if (job->options.centers.count > job->info.rows)
         return cli_error(CLI_DATA, "--centers: %" PRId64 " is more than the %" PRId64 " rows of the data",
@@ -168,7 +166,7 @@ static int plan_job(cli_job *job)
     CLI_OWNED(cli_drop) mercer_plan *plan = cli_allocate(1, sizeof *plan);
     plan->struct_size = sizeof *plan;
     mercer_status status = mercer_fit_plan(job->context, plan, &job->info, &job->options, &job->fit);
-    return status == MERCER_OK ? show(job, plan) : refuse(job, status);
+    return status == MERCER_OK ? print_plan(job, plan) : report_failed_plan(job, status);
 }
 
 int cli_plan(const cli_values *v)
@@ -177,7 +175,7 @@ int cli_plan(const cli_values *v)
     cli_job_init(&job, v);
     CLI_TRY(cli_check_job(v));
     CLI_TRY(check_ranks(v));
-    CLI_TRY(has_data(v) ? cli_check_data(v) : sizes_given(v, &job.info));
+    CLI_TRY(has_data(v) ? cli_check_data(v) : read_sizes(v, &job.info));
     CLI_TRY(has_data(v) ? cli_job_open(&job) : cli_context(v, &job.context));
-    return plan_job(&job);
+    return plan_and_print(&job);
 }

@@ -47,7 +47,7 @@ static int choose_form(const cli_values *v, cli_form *out)
 
 /* Returns the names of --id-column and --keep as one comma-separated list; NULL if neither is set. Release with
    free. */
-static char *kept_names(const cli_values *v)
+static char *copied_column_names(const cli_values *v)
 {
     const char *id = cli_text(v, "id-column"), *keep = cli_text(v, "keep");
     if (id == NULL && keep == NULL) return NULL;
@@ -64,7 +64,7 @@ static int check_options(const cli_values *v, cli_form form)
         return cli_error(CLI_USAGE, "--scores and --probabilities: only one can be written; remove one of them");
     if (cli_text(v, "interval") != NULL && !(level > 0 && level < 1))
         return cli_error(CLI_USAGE,
-                         "--interval: %g is not between 0 and 1; use, for example, 0.9 for nine targets "
+                         "--interval: %g is not between 0 and 1; use, for example, 0.9 for 90 %% "
                          "of ten",
                          level);
     if (kept && (form == CLI_FORM_NPY || form == CLI_FORM_TEXT))
@@ -116,10 +116,10 @@ static int find_intervals(prediction *p)
 }
 
 /* Opens the columns of the input file that are written next to the predictions. */
-static int open_kept(prediction *p)
+static int open_copied_columns(prediction *p)
 {
     mercer_dataset_options options = MERCER_INIT(mercer_dataset_options);
-    CLI_OWNED(cli_drop) char *names = kept_names(p->v);
+    CLI_OWNED(cli_drop) char *names = copied_column_names(p->v);
     if (names == NULL) return CLI_OK;
     options.x = cli_text(p->v, "x");
     options.format = cli_text(p->v, "format");
@@ -135,7 +135,7 @@ static int open_kept(prediction *p)
 /* ---- Running ----------------------------------------------------------------------------------------------------- */
 
 /* Returns whether to stop: a write failed or a signal came on any rank. All ranks stop at the same block. */
-static int stopped(const prediction *p)
+static int any_rank_stopped(const prediction *p)
 {
     int any = cli_writer_failed(p->writer) || cli_signal() != 0;
     if (cli_comm() != NULL && mercer_comm_any(cli_comm(), &any, any) != MERCER_OK)
@@ -151,7 +151,7 @@ static mercer_status write_blocks(const prediction *p, cli_bar *bar)
     CLI_OWNED(cli_drop) void *x = cli_allocate(most * info.features, (size_t)cli_dtype_size(info.dtype));
     CLI_OWNED(cli_drop) void *f = cli_allocate(most * outputs, (size_t)cli_dtype_size(real));
     mercer_status status = MERCER_OK;
-    for (int64_t first = 0; first < n && status == MERCER_OK && !stopped(p); first += most) {
+    for (int64_t first = 0; first < n && status == MERCER_OK && !any_rank_stopped(p); first += most) {
         int64_t m = n - first < most ? n - first : most;
         mercer_matrix X = mercer_matrix_view(x, m, info.features, info.dtype);
         mercer_matrix F = mercer_matrix_view(f, m, outputs, real);
@@ -165,7 +165,7 @@ static mercer_status write_blocks(const prediction *p, cli_bar *bar)
     return status;
 }
 
-static int write_file(const prediction *p, int64_t rows)
+static int write_predictions(const prediction *p, int64_t rows)
 {
     int stop = 0;
     cli_output *output = NULL;
@@ -182,14 +182,14 @@ static int write_file(const prediction *p, int64_t rows)
     return code;
 }
 
-static int predict(prediction *p)
+static int predict_and_write(prediction *p)
 {
     double start = cli_now();
     int64_t rows = cli_data_info(p->dataset).rows;
     p->uses_probabilities =
         p->plan.result == CLI_RESULT_PROBABILITIES || (p->plan.result == CLI_RESULT_CLASS && p->plan.radius != NULL);
     p->writer = cli_writer_new(&p->plan, p->context, p->model);
-    int code = write_file(p, rows);
+    int code = write_predictions(p, rows);
     if (code != CLI_OK || !cli_flag(p->v, "json")) return code;
     return cli_print_answer(json_pack(
         "{so sI ss so}", "output", cli_json_text(cli_text(p->v, "output")), "rows", (json_int_t)rows, "kind",
@@ -219,6 +219,6 @@ int cli_predict(const cli_values *v)
     CLI_TRY(choose_result(&p));
     CLI_TRY(find_intervals(&p));
     CLI_TRY(cli_open_for_model(v, p.context, p.model, 1, &p.dataset));
-    CLI_TRY(open_kept(&p));
-    return predict(&p);
+    CLI_TRY(open_copied_columns(&p));
+    return predict_and_write(&p);
 }

@@ -28,7 +28,7 @@ const cli_command cli_commands[] = {
      "labels are written as int64, other labels as text, and values as float32 or float64 of shape (n, outputs), or "
      "(n) for one output. To .csv, .tsv, .jsonl, .txt or stdout, each line is a sample; .csv and .tsv begin with "
      "column names, such as price_predicted for the target price. --probabilities adds the probability of each "
-     "class. --interval 0.9 adds intervals, or sets of classes, that contain nine of ten targets. --id-column and "
+     "class. --interval 0.9 adds intervals, or sets of classes, that contain 90 % of the targets. --id-column and "
      "--keep copy columns of a csv file to the output. Columns of a table are matched by name, in any order: "
      "unknown columns are ignored, a missing one is an error. Without names in the data or the model, they are "
      "matched by position. Files may be larger than memory.",
@@ -56,7 +56,8 @@ const cli_command cli_commands[] = {
      NULL, 0},
     {"inspect", CLI_INSPECT, cli_inspect, 1, 1, "FILE", "show and check the contents of a model file",
      "Shows shapes, types, kernel function, preprocessing, classes and a summary of the training, and checks every "
-     "size, offset and checksum of the file. A damaged file is exit code 65. A checkpoint is a model file, too.",
+     "size, offset and checksum of the file. If the file is damaged, the exit code is 65. A checkpoint is a model "
+     "file, too.",
      "mercer inspect model.safetensors", "FILE", 0},
     {"explain", CLI_EXPLAIN, cli_explain, 0, 0, "", "show which columns a model depends on",
      "With --permutation, which needs targets: decrease of R2 or accuracy when a column of the table is permuted "

@@ -30,12 +30,13 @@ typedef struct run {
 
 /* ---- Signals ----------------------------------------------------------------------------------------------------- */
 
-/* Milliseconds a training gets after a signal to write its log and end by itself; with a folder, to reach its first
-   step. */
+/* Grace period in milliseconds: the time that a training has after a signal to write its log and end by itself. With a
+   run folder it is longer, so that training can reach its first step. */
 enum { GRACE = 150, FOLDER_GRACE = 5000 };
 
-/* From now on, a signal ends the program, because nothing computed since the last checkpoint is worth saving. `what`
-   reports what was written. With several ranks this has no effect: they end together once all know of the signal. */
+/* From now on, a signal ends the program, because nothing computed since the last checkpoint is worth saving. `what` is
+   the part of the message about written files. With several ranks this has no effect: they end together once all of
+   them know of the signal. */
 static void end_on_signals(const run *r, int grace, const char *what)
 {
     if (cli_comm() != NULL) return;
@@ -47,7 +48,7 @@ static void end_on_signals(const run *r, int grace, const char *what)
     cli_end_on_signals(grace, resumable ? CLI_INTERRUPTED : 0, shown);
 }
 
-/* Sets the effect of signals while data are read. */
+/* Makes a signal end the program while data are read. */
 static void end_while_reading(const run *r)
 {
     if (r->folder == NULL)
@@ -57,7 +58,7 @@ static void end_while_reading(const run *r)
 }
 
 /* Prints the error for a received signal and returns its exit code, which depends on the run folder. */
-static int interrupted(const run *r, int with_checkpoint)
+static int report_interruption(const run *r, int with_checkpoint)
 {
     cli_end_by_itself();
     if (r->folder == NULL)
@@ -74,15 +75,15 @@ static int check_signals(const run *r)
 {
     int stop = 0, code = cli_interrupted(&stop);
     int kept = r->folder != NULL &&
-               cli_folder_has_checkpoint(r->folder); /* a checkpoint of the search or of training rounds */
-    return code == CLI_OK && stop ? interrupted(r, kept) : code;
+               cli_folder_has_checkpoint(r->folder); /* the search and rounds of training write one, too */
+    return code == CLI_OK && stop ? report_interruption(r, kept) : code;
 }
 
 /* ---- Detecting changed data -------------------------------------------------------------------------------------- */
 
 /* Checks sizes and modification times of the input files against those of the original run. This covers large data,
    whose fingerprint is computed from a sample only. */
-static int check_times(run *r, int larger)
+static int check_modification_times(run *r, int larger)
 {
     json_t *files = cli_input_states(r->v);
     int changed = r->resumed && larger && json_is_object(r->folder->files) && !json_equal(files, r->folder->files);
@@ -128,7 +129,7 @@ static int check_fingerprints(run *r)
         }
         r->folder->fingerprints[i] = found;
     }
-    CLI_TRY(check_times(r, larger));
+    CLI_TRY(check_modification_times(r, larger));
     /* An old run that --force discards is kept until every check that can fail has passed. */
     return r->resumed || r->folder->replaces ? CLI_OK : begin_folder(r);
 }
@@ -136,7 +137,7 @@ static int check_fingerprints(run *r)
 /* ---- From options to a model ------------------------------------------------------------------------------------- */
 
 /* Sets the progress callback and checkpoint options of the fit. */
-static void attach(run *r)
+static void set_run_options(run *r)
 {
     mercer_train_options *options = &r->job.train;
     r->job.options.run.progress = cli_watch_progress;
@@ -149,8 +150,8 @@ static void attach(run *r)
     if (r->resumed && cli_folder_has_checkpoint(r->folder)) r->job.options.run.checkpoint = r->folder->checkpoint;
 }
 
-/* Prints the decisions that have a text, except the one that there was no search. */
-static void show_decisions(const run *r)
+/* Prints the decisions that have a text, except the decision not to search. */
+static void print_decisions(const run *r)
 {
     mercer_decision one = MERCER_INIT(mercer_decision);
     int exists = 1;
@@ -160,7 +161,7 @@ static void show_decisions(const run *r)
 }
 
 /* Prepares the fit, and shows and logs its plan before training starts. */
-static int prepare(run *r)
+static int prepare_fit(run *r)
 {
     CLI_OWNED(cli_drop) mercer_plan *plan = cli_allocate(1, sizeof *plan);
     plan->struct_size = sizeof *plan;
@@ -170,7 +171,7 @@ static int prepare(run *r)
     if (status == MERCER_OK || status == MERCER_ERROR_CALLBACK) CLI_TRY(check_signals(r));
     if (status != MERCER_OK) return cli_job_fail(&r->job, status);
     cli_job_look(&r->job);
-    show_decisions(r);
+    print_decisions(r);
     if (!cli_flag(r->v, "quiet")) cli_show_plan(&r->job, plan, stderr);
     cli_log_start(r->log, &r->job, r->resumed);
     cli_log_event(r->log, "plan", cli_plan_json(plan));
@@ -180,9 +181,9 @@ static int prepare(run *r)
     return CLI_OK;
 }
 
-static int fit(run *r)
+static int fit_model(run *r)
 {
-    CLI_TRY(prepare(r));
+    CLI_TRY(prepare_fit(r));
     if (r->folder != NULL && r->folder->replaces) CLI_TRY(begin_folder(r));
     /* Set-up may take long but changes nothing that a checkpoint stores; from the first step on there is state to
        save. */
@@ -238,7 +239,7 @@ static json_t *summary_json(const run *r, const cli_metrics *metrics, double sec
     return object;
 }
 
-static int finish(run *r)
+static int finish_run(run *r)
 {
     const cli_job *job = &r->job;
     int code = CLI_OK;
@@ -283,7 +284,7 @@ static int finish(run *r)
 static int run_steps(run *r)
 {
     cli_job_init(&r->job, r->v);
-    attach(r);
+    set_run_options(r);
     CLI_TRY(cli_job_open(&r->job));
     cli_timeline_next(&r->job.timeline, "splitting data");
     CLI_TRY(cli_job_begin(&r->job));
@@ -294,11 +295,11 @@ static int run_steps(run *r)
     CLI_TRY(check_signals(r));
     if (r->folder != NULL) cli_end_by_itself(); /* the search saves its results when a signal stops it */
     cli_timeline_next(&r->job.timeline, "bandwidth, centers, plan");
-    CLI_TRY(fit(r));
-    if (r->report.stopped != MERCER_STOP_CALLBACK) return finish(r);
+    CLI_TRY(fit_model(r));
+    if (r->report.stopped != MERCER_STOP_CALLBACK) return finish_run(r);
     cli_log_event(r->log, "interrupted",
                   json_pack("{si so}", "signal", cli_signal(), "seconds", cli_json_real(cli_now() - r->start)));
-    return interrupted(r, 1);
+    return report_interruption(r, 1);
 }
 
 static int run_training(const cli_values *v, cli_folder *folder, int resumed, int force)
@@ -320,7 +321,7 @@ static int run_training(const cli_values *v, cli_folder *folder, int resumed, in
     return code != CLI_OK ? code : logged;
 }
 
-/* All checks that need no data. */
+/* Runs all checks that need no data. */
 static int check_training(const cli_values *v)
 {
     CLI_TRY(cli_check_data(v));
@@ -333,7 +334,7 @@ static int check_training(const cli_values *v)
 }
 
 /* Creates the folder on rank 0; the other ranks need folder->replaces for their message if a signal comes. */
-static int make_folder(cli_folder *folder, int force)
+static int create_folder(cli_folder *folder, int force)
 {
     CLI_TRY(cli_folder_create(folder, force));
     if (cli_comm() == NULL) return CLI_OK;
@@ -357,7 +358,7 @@ int cli_train(const cli_values *v)
     if (cli_text(v, "checkpoint") != NULL) {
         folder = cli_folder_new(cli_text(v, "checkpoint"));
         cli_ranks_folder(folder->path);
-        CLI_TRY(make_folder(folder, cli_flag(v, "force")));
+        CLI_TRY(create_folder(folder, cli_flag(v, "force")));
     }
     return run_training(fixed, folder, 0, 0);
 }

@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* Writes text with troff's special characters escaped; "-" becomes a hyphen-minus that can be copied. */
-static void put(FILE *file, const char *text)
+static void put_escaped(FILE *file, const char *text)
 {
     int line_begins = 1;
     for (; *text != '\0'; text++) {
@@ -38,7 +38,7 @@ static void put_exit_codes(FILE *file)
     fputs(".SH EXIT STATUS\n", file);
     for (int i = 0; cli_exit_codes[i][0] != NULL; i++) {
         fprintf(file, ".TP\n.B %s\n", cli_exit_codes[i][0]);
-        put(file, cli_exit_codes[i][1]);
+        put_escaped(file, cli_exit_codes[i][1]);
         fputs(".\n", file);
     }
 }
@@ -55,13 +55,13 @@ static void put_command_page(FILE *file, const cli_command *command)
     CLI_OWNED(cli_drop) char *page = cli_format("mercer-%s", command->name);
     put_title(file, page);
     fputs(".SH NAME\n", file);
-    put(file, page);
+    put_escaped(file, page);
     fputs(" \\- ", file);
-    put(file, command->summary);
+    put_escaped(file, command->summary);
     fprintf(file, "\n.SH SYNOPSIS\n.B mercer %s\n", command->name);
     if (*command->positional != '\0') fprintf(file, ".I %s\n", command->positional);
     fputs(".RI [ options ]\n.SH DESCRIPTION\n", file);
-    put(file, command->description);
+    put_escaped(file, command->description);
     fputc('\n', file);
     for (int g = 0; cli_groups[g] != NULL; g++) {
         const cli_option *option = cli_next_option(command, cli_groups[g], NULL);
@@ -71,15 +71,15 @@ static void put_command_page(FILE *file, const cli_command *command)
             cli_option_title(title, sizeof title, option);
             CLI_OWNED(cli_drop) char *help = cli_option_help(option);
             fputs(".TP\n.B ", file);
-            put(file, title);
+            put_escaped(file, title);
             fputc('\n', file);
-            put(file, help);
+            put_escaped(file, help);
             fputs(".\n", file);
         }
     }
     put_exit_codes(file);
     fputs(".SH EXAMPLES\n.nf\n", file);
-    put(file, command->examples);
+    put_escaped(file, command->examples);
     fputs("\n.fi\n.SH SEE ALSO\n.BR mercer (1)\n", file);
 }
 
@@ -94,7 +94,7 @@ static void put_overview_page(FILE *file)
     for (int i = 0; i < cli_command_count; i++) {
         if (cli_commands[i].hidden) continue;
         fprintf(file, ".TP\n.BR mercer\\-%s (1)\n", cli_commands[i].name);
-        put(file, cli_commands[i].summary);
+        put_escaped(file, cli_commands[i].summary);
         fputs(".\n", file);
     }
     put_exit_codes(file);

@@ -36,7 +36,8 @@ static const cli_option written[] = {
      "samples in a format of --format, also .gz; a quoted pattern such as 'part-*.npy' reads all matching files as "
      "one"},
     {"y", NULL, 0, CLI_INPUT, "FILE", NULL, NULL, NULL, LABELED, 0, "Data",
-     "targets, classes or values: a row per sample, an output per column; not needed if the file of --x contains them"},
+     "targets (classes or values), one row per sample and one column per output; not needed if the file of --x has "
+     "them"},
     {"x-val", NULL, 0, CLI_INPUT, "FILE", NULL, NULL, NULL, CLI_TRAIN, 0, "Data",
      "validation samples, scored during training; patterns as for --x"},
     {"y-val", NULL, 0, CLI_INPUT, "FILE", NULL, NULL, NULL, CLI_TRAIN, 0, "Data", "targets of --x-val"},
@@ -49,7 +50,7 @@ static const cli_option written[] = {
      "synthetic samples instead of files, with parameters as for mercer synth"},
     {"synth-seed", NULL, 0, CLI_INTEGER, "N", NULL, "0", NULL, READS, 0, "Data", "seed of --synth"},
     {"rows", NULL, 0, CLI_INTEGER, "N", NULL, NULL, NULL, READS & ~CLI_PLAN, 0, "Data",
-     "use only N rows; with --synth: number of samples (default there: 10000)"},
+     "use only N rows; with --synth: number of samples (10000 if not given)"},
     {"rows", NULL, 0, CLI_INTEGER, "N", NULL, NULL, NULL, CLI_PLAN, 0, "Data",
      "use only N rows; without data: number of samples"},
     {"rows", NULL, 'n', CLI_INTEGER, "N", NULL, "10000", NULL, CLI_SYNTH, 0, "Data", "number of samples"},
@@ -105,7 +106,7 @@ static const cli_option written[] = {
     {"preprocess", NULL, 0, CLI_TEXT, "SPEC", "auto|none|scale|standardize|minmax|unit|rank", "auto", NULL,
      FITS | CLI_CENTERS, 0, "Model",
      "transform of the features: none, scale (bytes), standardize, minmax (libsvm), unit, rank (long tails); auto: "
-     "by the data"},
+     "chosen from the data"},
     {"metric", NULL, 0, CLI_TEXT, "file:PATH", "file:", NULL, NULL, FITS, 0, "Model",
      "metric of the kernel: file with a weight per feature, or with a symmetric matrix M, r^2 = (x - z) M (x - z)'"},
     {"learn-features", NULL, 0, CLI_SWITCH, NULL, NULL, "off", NULL, FITS, 0, "Model",
@@ -117,7 +118,7 @@ static const cli_option written[] = {
     {"budget", NULL, 0, CLI_DURATION, "TIME", NULL, NULL, NULL, CLI_TRAIN, 0, "Model",
      "time limit of the whole command, such as 10s or 2m; selects the largest effort that fits"},
     {"centers", NULL, 'p', CLI_INTEGER, "N", "auto|all", "auto", NULL, FITS | CLI_CENTERS, CLI_CENTERS, "Model",
-     "number of centers; all: every row; auto: by the effort"},
+     "number of centers; all: every row; auto: set by --effort"},
     {"center-method", NULL, 0, CLI_TEXT, "METHOD", "random|kmeans|rpcholesky|balanced|augmented|file:", "random", NULL,
      CLI_TRAIN | CLI_CENTERS, 0, "Model",
      "selection of centers: random, kmeans, rpcholesky, balanced (by class), augmented, file:PATH"},
@@ -131,8 +132,8 @@ static const cli_option written[] = {
      "type of the weights and of training; auto: f64 for f64 data, else f32"},
 
     {"class-weight", NULL, 0, CLI_TEXT, "HOW", "none|balanced|", "none", NULL, CLI_TRAIN, 0, "Model",
-     "class weights, a factor of the sample weights: balanced (inverse frequency), or NAME=WEIGHT,... (1 for other "
-     "classes)"},
+     "weights of the classes, multiplied by the sample weights: balanced (inverse frequency), or NAME=WEIGHT,... "
+     "(other classes: 1)"},
     {"calibrate-to", NULL, 0, CLI_CHOICE, "WHAT", "population|weighted", "population", NULL, CLI_TRAIN, 0, "Model",
      "with --class-weight: calibrate probabilities to the unweighted or to the weighted classes"},
     {"calibrate", NULL, 0, CLI_SWITCH, NULL, NULL, "auto", NULL, CLI_TRAIN, 0, "Model",
@@ -141,7 +142,7 @@ static const cli_option written[] = {
      "save errors of held-out rows for predict --interval; auto: if there is a validation set"},
     {"target-transform", NULL, 0, CLI_CHOICE, "HOW", "auto|none|center|standardize|log|rank", "auto", NULL, CLI_TRAIN,
      0, "Model",
-     "transform of the targets, undone by predictions; log, rank: for long tails"},
+     "transform of the targets, undone in predictions; log and rank suit long tails"},
 
     {.group = "Training"}, /* placeholder: the training options of the library are inserted here */
     {"seed", NULL, 's', CLI_INTEGER, "N", NULL, "0", NULL,
@@ -149,7 +150,7 @@ static const cli_option written[] = {
      "random seed; the same seed gives the same result"},
 
     {"augment", NULL, 0, CLI_TEXT, "SPEC", "noise:|shift:|crop:|flip|mixup:", NULL, NULL, CLI_TRAIN, 0, "Augmentation",
-     "random changes of the samples, joined by +: noise:sigma=V, shift:pixels=K, crop:pad=K, flip, mixup:alpha=A"},
+     "random changes of the samples, combined with +: noise:sigma=V, shift:pixels=K, crop:pad=K, flip, mixup:alpha=A"},
     {"samples", NULL, 0, CLI_INTEGER, "N", NULL, NULL, NULL, CLI_TRAIN, 0, "Augmentation",
      "samples per epoch (default: number of rows)"},
     {"image", NULL, 0, CLI_TEXT, "HxWxC", NULL, NULL, NULL, CLI_TRAIN, 0, "Augmentation",
@@ -187,7 +188,7 @@ static const cli_option written[] = {
     {"name", NULL, 0, CLI_TEXT, "NAME", NULL, "model", NULL, CLI_EXPORT, 0, "Output",
      "c99: prefix of the function names, as in NAME_predict"},
     {"y-output", NULL, 0, CLI_OUTPUT, "FILE", NULL, NULL, NULL, CLI_SYNTH | CLI_CONVERT, 0, "Output",
-     "file for the targets, as --output"},
+     "file for the targets, in the formats of --output"},
     {"scores", NULL, 0, CLI_FLAG, NULL, NULL, NULL, NULL, CLI_PREDICT, 0, "Output",
      "write the outputs of the model instead of labels"},
     {"gradients", NULL, 0, CLI_FLAG, NULL, NULL, NULL, NULL, CLI_EXPLAIN, 0, "Output",
@@ -226,7 +227,7 @@ static const cli_option written[] = {
     {"ranks", NULL, 0, CLI_INTEGER, "N", NULL, NULL, NULL, CLI_PLAN, 0, "Ranks",
      "estimate the training on N ranks: network traffic and time, memory per rank"},
     {"network", NULL, 0, CLI_TEXT, "SPEED", NULL, "100Gb/s", NULL, CLI_PLAN, 0, "Ranks",
-     "network bandwidth of a rank: 100Gb/s (bits), 12.5GB/s (bytes)"},
+     "network bandwidth per rank, such as 100Gb/s (bits) or 12.5GB/s (bytes)"},
     {"shards", NULL, 0, CLI_INTEGER, "N", "auto", "auto", NULL, (RANKED | CLI_PLAN) & ~CLI_RESUME, 0, "Ranks",
      "number of shards of the centers, at least one per rank; affects the last digits of results"},
     {"exchange", NULL, 0, CLI_CHOICE, "HOW", "auto|host|nccl", "auto", "MERCER_EXCHANGE", RANKED, 0, "Ranks",
@@ -244,7 +245,7 @@ static const cli_option written[] = {
      "device: cpu, cuda, cuda:N, auto, reference (slow); cuda:0,cuda:1 or cuda:all for a rank per GPU"},
     {"arithmetic", NULL, 0, CLI_CHOICE, "NAME", "auto|accurate|fast", "auto", "MERCER_ARITHMETIC", COMPUTES, 0,
      "General",
-     "float kernel products; fast: half precision on GPUs; auto: if held-out rows confirm it"},
+     "arithmetic of float kernel products; fast: half precision on GPUs; auto: fast if held-out rows confirm it"},
     {"memory", NULL, 0, CLI_BYTES, "SIZE", "auto", "auto", "MERCER_MEMORY",
      CLI_TRAIN | CLI_PLAN | CLI_CENTERS | CLI_PREDICT | CLI_EVAL | CLI_CONVERT | CLI_EXPLAIN, 0, "General",
      "memory limit of all ranks, without mapped files: 8G, 16GiB; auto: half of the free memory"},
@@ -314,7 +315,7 @@ static const char *target_format(int index)
 }
 
 /* Returns keywords with the marker of a library list, as in "auto|@formats", expanded; other keywords unchanged. */
-static const char *words_in_full(const char *words)
+static const char *expand_words(const char *words)
 {
     static const struct {
         const char *mark;
@@ -337,7 +338,7 @@ static const char *words_in_full(const char *words)
 }
 
 /* Returns the row of an option listed by the library. */
-static cli_option row_of(const mercer_option *option)
+static cli_option training_option_row(const mercer_option *option)
 {
     static const struct {
         cli_type type;
@@ -356,7 +357,7 @@ static cli_option row_of(const mercer_option *option)
                       .group = "Training",
                       .help = option->help};
     if (option->type == MERCER_OPTION_NAME)
-        row.words = words_in_full(strcmp(option->name, "solver") == 0 ? "auto|@solvers" : "auto|@projectors");
+        row.words = expand_words(strcmp(option->name, "solver") == 0 ? "auto|@solvers" : "auto|@projectors");
     if (option->type >= MERCER_OPTION_SWITCH) row.fallback = "auto";
     for (size_t i = 0; i < sizeof letters / sizeof letters[0]; i++)
         if (strcmp(option->name, letters[i].name) == 0) row.letter = letters[i].letter;
@@ -372,10 +373,10 @@ void cli_options_init(void)
     for (int i = 0; i < WRITTEN; i++) {
         if (written[i].name != NULL) {
             table[cli_option_count] = written[i];
-            table[cli_option_count++].words = words_in_full(written[i].words);
+            table[cli_option_count++].words = expand_words(written[i].words);
             continue;
         }
-        for (int k = 0; k < listed; k++) table[cli_option_count++] = row_of(mercer_train_option(k));
+        for (int k = 0; k < listed; k++) table[cli_option_count++] = training_option_row(mercer_train_option(k));
     }
 }
 

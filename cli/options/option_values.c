@@ -134,7 +134,7 @@ int cli_has_word(const char *words, const char *word)
 
 /* ---- Setting and getting ----------------------------------------------------------------------------------------- */
 
-static int refuse(const cli_option *option, const char *value, const char *where, const char *wanted)
+static int report_invalid_value(const cli_option *option, const char *value, const char *where, const char *wanted)
 {
     if (option->words == NULL) return cli_error(CLI_USAGE, "%s: '%s' is not %s", where, value, wanted);
     CLI_OWNED(cli_drop) char *list = cli_word_list(option->words);
@@ -160,17 +160,18 @@ static int check_value(const cli_option *option, const char *value, const char *
     switch (option->type) {
         case CLI_INTEGER:
             if (cli_read_integer(value, &integer) == 0) return CLI_OK;
-            return refuse(option, value, where, "a whole number such as 500, 20k or 5M");
+            return report_invalid_value(option, value, where, "a whole number such as 500, 20k or 5M");
         case CLI_BYTES:
             if (mercer_parse_bytes(&integer, NULL, value) == MERCER_OK) return CLI_OK;
-            return refuse(option, value, where, "a size such as 500MB, 8G or 16GiB");
+            return report_invalid_value(option, value, where, "a size such as 500MB, 8G or 16GiB");
         case CLI_NUMBER:
             if (cli_read_number(value, &number) == 0 && number >= 0) return CLI_OK;
-            return refuse(option, value, where, "a number >= 0 such as 0.5 or 1e-3");
+            return report_invalid_value(option, value, where, "a number >= 0 such as 0.5 or 1e-3");
         case CLI_DURATION:
             if (read_duration(value, &number) == 0) return CLI_OK;
-            return refuse(option, value, where, "a time such as 30s, 10m or 1h");
-        case CLI_CHOICE: return is_old_spelling(option, value) ? CLI_OK : refuse(option, value, where, "a choice");
+            return report_invalid_value(option, value, where, "a time such as 30s, 10m or 1h");
+        case CLI_CHOICE:
+            return is_old_spelling(option, value) ? CLI_OK : report_invalid_value(option, value, where, "a choice");
         case CLI_SWITCH:
             if (cli_has_word("on|off|auto", value)) return CLI_OK;
             return cli_error(CLI_USAGE, "%s: '%s' is not one of on, off, auto", where, value);
@@ -215,7 +216,7 @@ const char *cli_values_get(const cli_values *v, const cli_option *option)
     return v->texts[option - cli_options];
 }
 
-static const cli_option *own_option(const cli_values *v, const char *name)
+static const cli_option *command_option(const cli_values *v, const char *name)
 {
     const cli_option *option = cli_find_option(v->command, name);
     if (option == NULL) cli_give_up(CLI_INTERNAL, "internal error: %s has no option %s", v->command->name, name);
@@ -224,12 +225,12 @@ static const cli_option *own_option(const cli_values *v, const char *name)
 
 const char *cli_text(const cli_values *v, const char *name)
 {
-    return cli_values_get(v, own_option(v, name));
+    return cli_values_get(v, command_option(v, name));
 }
 
 int64_t cli_integer(const cli_values *v, const char *name)
 {
-    const cli_option *option = own_option(v, name);
+    const cli_option *option = command_option(v, name);
     const char *text = cli_values_get(v, option);
     int64_t value = 0;
     if (text == NULL || strcmp(text, "auto") == 0) return 0;
@@ -243,7 +244,7 @@ int64_t cli_integer(const cli_values *v, const char *name)
 
 double cli_number(const cli_values *v, const char *name)
 {
-    const cli_option *option = own_option(v, name);
+    const cli_option *option = command_option(v, name);
     const char *text = cli_values_get(v, option);
     double value = 0;
     if (text == NULL || strcmp(text, "auto") == 0) return 0;
@@ -271,7 +272,7 @@ mercer_switch cli_switch(const cli_values *v, const char *name)
 
 int cli_given(const cli_values *v, const char *name)
 {
-    return cli_values_origin(v, own_option(v, name)) != CLI_FROM_DEFAULT;
+    return cli_values_origin(v, command_option(v, name)) != CLI_FROM_DEFAULT;
 }
 
 int cli_has(const cli_values *v, const char *name)

@@ -35,7 +35,7 @@ static int set_value(reader *r, const cli_option *option, const char *value, con
 }
 
 /* Reads the value of an option: the text after '=' (or after the letter), or the next argument. */
-static int take_value(reader *r, const cli_option *option, const char *attached, const char *where)
+static int read_value(reader *r, const cli_option *option, const char *attached, const char *where)
 {
     if (option->type == CLI_FLAG) return set_value(r, option, attached != NULL ? attached : "true", where);
     /* A switch without a value is on. */
@@ -50,18 +50,18 @@ static int take_value(reader *r, const cli_option *option, const char *attached,
     return set_value(r, option, attached, where);
 }
 
-static int take_long(reader *r, const char *argument)
+static int read_long_option(reader *r, const char *argument)
 {
     const char *equals = strchr(argument, '=');
     int length = equals == NULL ? (int)strlen(argument) : (int)(equals - argument);
     CLI_OWNED(cli_drop) char *shown = cli_format("%.*s", length, argument);
     const cli_option *option = cli_find_option(r->command, shown + 2);
     if (option == NULL) return unknown_option(r->command, shown, shown + 2);
-    return take_value(r, option, equals == NULL ? NULL : equals + 1, shown);
+    return read_value(r, option, equals == NULL ? NULL : equals + 1, shown);
 }
 
 /* Reads short options: -o FILE, -oFILE; flags may be combined, as in -qf. */
-static int take_letters(reader *r, const char *argument)
+static int read_short_options(reader *r, const char *argument)
 {
     for (const char *at = argument + 1; *at != '\0'; at++) {
         char shown[3] = {'-', *at, '\0'};
@@ -69,9 +69,9 @@ static int take_letters(reader *r, const char *argument)
         if (option == NULL) return unknown_option(r->command, shown, argument + 1);
         if (option->type != CLI_FLAG) {
             const char *attached = at[1] == '\0' ? NULL : at + 1 + (at[1] == '=');
-            return take_value(r, option, attached, shown);
+            return read_value(r, option, attached, shown);
         }
-        CLI_TRY(take_value(r, option, NULL, shown));
+        CLI_TRY(read_value(r, option, NULL, shown));
     }
     return CLI_OK;
 }
@@ -100,9 +100,9 @@ int cli_parse(cli_values *v, int count, char **arguments, int *help)
         else if (strcmp(argument, "--") == 0)
             ended = 1;
         else if (argument[1] == '-')
-            CLI_TRY(take_long(&r, argument));
+            CLI_TRY(read_long_option(&r, argument));
         else
-            CLI_TRY(take_letters(&r, argument));
+            CLI_TRY(read_short_options(&r, argument));
     }
     *help = cli_flag(v, "help");
     return *help ? CLI_OK : check_positional(v);

@@ -92,7 +92,7 @@ void cli_wait_read(void)
 }
 
 /* Appends the error to errors.log, with a single write so that lines of ranks that end at the same time do not mix. */
-static void write_blame(void)
+static void append_error_log(void)
 {
     char moment[32], host[64] = "?";
     if (job.folder == NULL) return;
@@ -110,7 +110,7 @@ static void write_blame(void)
     if (file >= 0) close(file);
 }
 
-static void say_blame(void)
+static void print_rank_error(void)
 {
     job.said = 1;
     if (job.rank > 0)
@@ -126,8 +126,8 @@ static void on_leaving(void *user, int code, const char *text)
     (void)user, (void)code;
     int unsaid = job.blame[0] == '\0';
     cli_ranks_blame(text);
-    write_blame();
-    if (job.rank == 0 && unsaid) say_blame();
+    append_error_log();
+    if (job.rank == 0 && unsaid) print_rank_error();
 }
 
 /* ---- Agreement --------------------------------------------------------------------------------------------------- */
@@ -161,18 +161,18 @@ static int agree_on_options(const cli_values *v)
 
 /* Joining and closing happen inside the MPI library, which would wait forever for a lost rank; the alarm limits the
    wait. */
-static void on_alarm(int number)
+static void end_at_deadline(int number)
 {
-    static const char text[] = "mercer: a rank did not answer within the deadline, at the start or end of the job; "
-                               "the job ends\n";
+    static const char text[] =
+        "mercer: a rank did not answer within the deadline while the job started or ended; the job ends\n";
     (void)number;
     if (write(STDERR_FILENO, text, sizeof text - 1) > 0) cli_wait_read();
     _Exit(CLI_RANKS);
 }
 
-static void set_limit(double seconds)
+static void set_deadline(double seconds)
 {
-    struct sigaction action = {.sa_handler = on_alarm};
+    struct sigaction action = {.sa_handler = end_at_deadline};
     struct itimerval timer = {.it_value.tv_sec = (time_t)ceil(seconds)};
     sigemptyset(&action.sa_mask);
     sigaction(SIGALRM, &action, NULL);
@@ -183,7 +183,7 @@ static void set_limit(double seconds)
 
 /* Reads device, arithmetic and shards of the run to resume; environment and command line override only the device.
    *cut: whether its centers are in shards; *shards: the option as given, 0: chosen from the number of centers. */
-static int recall_run(cli_values *v, int *shards, int *cut)
+static int read_resumed_options(cli_values *v, int *shards, int *cut)
 {
     CLI_OWNED(cli_drop_folder) cli_folder *folder = cli_folder_new(cli_positional(v, 0));
     const cli_command *command = cli_values_command(v);
@@ -213,7 +213,7 @@ static int choose_options(cli_values *v, mercer_comm_options *options, int *need
     options->exchange = cli_text(v, "exchange");
     options->leaving = on_leaving;
     if (strcmp(cli_command_name(v), "resume") == 0) {
-        CLI_TRY(recall_run(v, &options->shards, &cut));
+        CLI_TRY(read_resumed_options(v, &options->shards, &cut));
         if (!cut) options->shards = 1;
     } else if (cli_has(v, "shards")) {
         options->shards = (int)cli_integer(v, "shards");
@@ -225,35 +225,35 @@ static int choose_options(cli_values *v, mercer_comm_options *options, int *need
 }
 
 /* Broadcasts rank 0's machine-dependent decisions: the memory limit. */
-static int share_machine(cli_values *v)
+static int broadcast_memory_limit(cli_values *v)
 {
     job.memory = cli_has(v, "memory") ? cli_memory(v) : 0;
     return cli_check(job.context, mercer_comm_broadcast(job.comm, &job.memory, sizeof job.memory));
 }
 
-static int join(cli_values *v, const mercer_comm_options *options)
+static int join_job(cli_values *v, const mercer_comm_options *options)
 {
     mercer_context *context = NULL;
     CLI_TRY(cli_context(v, &context));
     job.context = context;
     job.deadline = options->deadline > 0 ? options->deadline : 60;
-    if (job.mpi) set_limit(job.deadline);
+    if (job.mpi) set_deadline(job.deadline);
     mercer_status status = mercer_comm_create(&job.comm, context, options);
-    if (job.mpi) set_limit(0);
+    if (job.mpi) set_deadline(0);
     CLI_TRY(cli_check(context, status));
     mercer_comm_info info = {.struct_size = sizeof info};
     mercer_comm_query(job.comm, &info);
     job.rank = info.rank;
     job.ranks = info.ranks;
     CLI_TRY(agree_on_options(v));
-    CLI_TRY(share_machine(v));
+    CLI_TRY(broadcast_memory_limit(v));
     if (job.rank == 0) return CLI_OK;
     return cli_values_set(v, cli_find_option(cli_values_command(v), "quiet"), "true", CLI_FROM_COMMAND, "--quiet");
 }
 
 /* Creates one rank per device of a list, as threads of this process; an error if the process is itself one of
    several. */
-static int open_list(const cli_values *v, const cli_devices *devices, mercer_comm_options *options)
+static int open_device_list(const cli_values *v, const cli_devices *devices, mercer_comm_options *options)
 {
     if (job.mpi)
         return cli_error(CLI_USAGE,
@@ -276,14 +276,14 @@ int cli_ranks_open(cli_values *v)
         job.rank = 0; /* otherwise use the launcher's value until MPI is initialized */
     CLI_TRY(choose_options(v, &options, &needed));
     CLI_TRY(cli_devices_read(v, &devices));
-    if (devices.list) return open_list(v, &devices, &options);
-    return needed ? join(v, &options) : CLI_OK;
+    if (devices.list) return open_device_list(v, &devices, &options);
+    return needed ? join_job(v, &options) : CLI_OK;
 }
 
 /* ---- Leaving ----------------------------------------------------------------------------------------------------- */
 
 /* Returns 1 if all ranks end in the same orderly way, so that none is left waiting. */
-static int in_order(int code)
+static int is_orderly_end(int code)
 {
     int any = 0;
     if (code != CLI_OK && code != CLI_INTERRUPTED && code <= 128) return 0;
@@ -291,7 +291,7 @@ static int in_order(int code)
 }
 
 /* Notifies the other ranks. A rank above 0 prints its own error, unless rank 0 has left and hence printed one. */
-static int leave(int code)
+static int leave_job(int code)
 {
     mercer_comm_info info = {.struct_size = sizeof info};
     mercer_comm_query(job.comm, &info);
@@ -301,7 +301,7 @@ static int leave(int code)
         cli_error(code, "%s", mercer_last_error(job.context)); /* fails only when closing: no error was recorded */
     int first_left = mercer_comm_leave(job.comm, code, job.blame);
     /* If ranks are threads, rank 0 cannot be lost: it has printed, or will when it gets the message. */
-    if (job.rank > 0 && !first_left && !job.local) say_blame();
+    if (job.rank > 0 && !first_left && !job.local) print_rank_error();
     return code;
 }
 
@@ -309,8 +309,8 @@ int cli_ranks_close(int code)
 {
     /* A launcher kills the job at the first failing rank, so wait until rank 0's error has been read. */
     if (code != CLI_OK && job.rank == 0) cli_wait_read();
-    if (job.comm != NULL && job.ranks > 1 && !in_order(code)) {
-        code = leave(code);
+    if (job.comm != NULL && job.ranks > 1 && !is_orderly_end(code)) {
+        code = leave_job(code);
         if (!job.local) {
             fflush(NULL);
             _Exit(code); /* the exit handlers of MPI would wait for ranks that are gone */
@@ -321,11 +321,11 @@ int cli_ranks_close(int code)
            s first. */
         struct timespec moment = {0, 300000000};
         nanosleep(&moment, NULL);
-        say_blame();
+        print_rank_error();
     }
-    if (job.mpi) set_limit(job.deadline);
+    if (job.mpi) set_deadline(job.deadline);
     mercer_comm_free(job.comm);
-    if (job.mpi) set_limit(0);
+    if (job.mpi) set_deadline(0);
     mercer_context_free(job.context);
     free(job.folder);
     job.comm = NULL;

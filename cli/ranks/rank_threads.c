@@ -29,7 +29,7 @@ static struct {
 /* ---- Creating ---------------------------------------------------------------------------------------------------- */
 
 /* Returns the number of threads per rank: --threads, or an equal share of the processors. */
-static int threads_each(const cli_values *v, int ranks)
+static int threads_per_rank(const cli_values *v, int ranks)
 {
     mercer_context_info info = {.struct_size = sizeof info};
     mercer_context *context = NULL;
@@ -41,7 +41,7 @@ static int threads_each(const cli_values *v, int ranks)
 
 static int make_contexts(const cli_values *v, const cli_devices *devices, mercer_context **contexts)
 {
-    int threads = threads_each(v, devices->count), code = CLI_OK;
+    int threads = threads_per_rank(v, devices->count), code = CLI_OK;
     for (int r = 0; r < devices->count && code == CLI_OK; r++)
         code = cli_make_context(v, devices->names[r], threads, 0, &contexts[r]);
     return code;
@@ -77,7 +77,7 @@ int cli_local_open(const cli_values *v, const cli_devices *devices, const mercer
 
 /* ---- Running ----------------------------------------------------------------------------------------------------- */
 
-static void *serve(void *argument)
+static void *run_rank_thread(void *argument)
 {
     worker *self = argument;
     *cli_rank_state_here() = self->rank_state;
@@ -89,12 +89,12 @@ static void *serve(void *argument)
 
 /* Starts a rank thread with all signals blocked: the main thread receives them and shares them like any state of all
    ranks. */
-static int start(worker *self)
+static int start_rank_thread(worker *self)
 {
     sigset_t all, before;
     sigfillset(&all);
     if (pthread_sigmask(SIG_SETMASK, &all, &before) != 0) return EAGAIN;
-    int error = pthread_create(&self->thread, NULL, serve, self);
+    int error = pthread_create(&self->thread, NULL, run_rank_thread, self);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     self->started = error == 0;
     return error;
@@ -110,7 +110,7 @@ int cli_local_start(const cli_values *v)
         self->v = cli_values_copy(v);
         CLI_TRY(cli_values_set(self->v, cli_find_option(cli_values_command(v), "quiet"), "true", CLI_FROM_COMMAND,
                                "--quiet"));
-        error = start(self);
+        error = start_rank_thread(self);
         if (error != 0) return cli_error(CLI_FAILURE, "cannot start a thread for rank %d: %s", r, strerror(error));
     }
     return CLI_OK;
@@ -119,7 +119,7 @@ int cli_local_start(const cli_values *v)
 /* ---- The end ----------------------------------------------------------------------------------------------------- */
 
 /* Joins a rank thread; returns 0 if it has not ended by `limit`. */
-static int join(worker *self, const struct timespec *limit)
+static int join_rank_thread(worker *self, const struct timespec *limit)
 {
     if (self->started && pthread_timedjoin_np(self->thread, NULL, limit) != 0) return 0;
     if (!self->started && self->rank_state.comm != NULL) {
@@ -136,7 +136,7 @@ void cli_local_join(int code)
     clock_gettime(CLOCK_REALTIME, &limit);
     limit.tv_sec += 1 + (local.ranks > 0 ? (time_t)local.workers[0].rank_state.deadline : 0);
     for (int r = 1; r < local.ranks; r++) {
-        if (join(&local.workers[r], &limit)) continue;
+        if (join_rank_thread(&local.workers[r], &limit)) continue;
         fflush(NULL); /* the thread has not responded within the deadline, so it may never end */
         _Exit(code != CLI_OK ? code : CLI_RANKS);
     }

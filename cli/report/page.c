@@ -14,7 +14,7 @@
 
 /* ---- Text ---------------------------------------------------------------------------------------------------- */
 
-static void append(page *self, const char *bytes, size_t count)
+static void append_text(page *self, const char *bytes, size_t count)
 {
     if (count >= self->room - self->used) { /* the terminating zero must fit too */
         size_t room = self->room ? self->room : 4096;
@@ -32,7 +32,7 @@ static void append(page *self, const char *bytes, size_t count)
 
 void page_add(page *self, const char *markup)
 {
-    append(self, markup, strlen(markup));
+    append_text(self, markup, strlen(markup));
 }
 
 void page_escape_part(page *self, const char *text, size_t length)
@@ -46,7 +46,7 @@ void page_escape_part(page *self, const char *text, size_t length)
             case '\'': page_add(self, "&#39;"); break;
             default:
                 /* Control characters are not allowed in HTML, not even as entities. */
-                if ((unsigned char)text[i] >= ' ' || text[i] == '\n' || text[i] == '\t') append(self, &text[i], 1);
+                if ((unsigned char)text[i] >= ' ' || text[i] == '\n' || text[i] == '\t') append_text(self, &text[i], 1);
         }
     }
 }
@@ -63,7 +63,7 @@ void page_free(page *self)
 }
 
 /* Formats one conversion of page_print, starting at its percent sign; returns the text after it. */
-static const char *convert(page *self, const char *at, va_list *given)
+static const char *format_conversion(page *self, const char *at, va_list *given)
 {
     char form[16], shown[512] = ""; /* the largest double has 309 digits */
     size_t length = strcspn(at + 1, "%scduefgFGA") + 2;
@@ -95,16 +95,16 @@ void page_print(page *self, const char *format, ...)
     va_start(given, format);
     while (*format != '\0') {
         size_t plain = strcspn(format, "%");
-        append(self, format, plain);
+        append_text(self, format, plain);
         format += plain;
-        if (*format == '%') format = convert(self, format, &given);
+        if (*format == '%') format = format_conversion(self, format, &given);
     }
     va_end(given);
 }
 
 /* ---- Numbers ------------------------------------------------------------------------------------------------- */
 
-static bool unknown(page *self, double value)
+static bool append_if_unknown(page *self, double value)
 {
     if (isfinite(value)) return false;
     page_add(self, "–");
@@ -114,7 +114,7 @@ static bool unknown(page *self, double value)
 void page_count(page *self, double value)
 {
     char digits[64];
-    if (unknown(self, value)) return;
+    if (append_if_unknown(self, value)) return;
     if (fabs(value) >= 1e15) {
         page_print(self, "%.3g", value);
         return;
@@ -124,24 +124,24 @@ void page_count(page *self, double value)
     if (value <= -0.5) page_add(self, "−");
     for (size_t i = 0; i < length; i++) {
         if (i > 0 && (length - i) % 3 == 0) page_add(self, ",");
-        append(self, &digits[i], 1);
+        append_text(self, &digits[i], 1);
     }
 }
 
 /* Appends a decimal number without trailing zeros. */
-static void fraction(page *self, double value, int decimals)
+static void append_decimal(page *self, double value, int decimals)
 {
     char digits[64];
     int length = snprintf(digits, sizeof digits, "%.*f", decimals, value);
     if (decimals > 0)
         while (length > 0 && digits[length - 1] == '0') length--;
     if (length > 0 && digits[length - 1] == '.') length--;
-    append(self, digits, (size_t)length);
+    append_text(self, digits, (size_t)length);
 }
 
 void page_number(page *self, double value, int digits)
 {
-    if (unknown(self, value)) return;
+    if (append_if_unknown(self, value)) return;
     double size = fabs(value);
     bool is_whole = size == floor(size);
     if (value < 0) page_add(self, "−");
@@ -149,7 +149,7 @@ void page_number(page *self, double value, int digits)
         page_count(self, size);
     } else if (size >= 1e-4 && size < 1000) {
         int whole = (int)floor(log10(size)) + 1;
-        fraction(self, size, digits > whole ? digits - whole : 0);
+        append_decimal(self, size, digits > whole ? digits - whole : 0);
     } else {
         page_print(self, "%.*e", digits > 1 ? digits - 1 : 0, size);
     }
@@ -157,13 +157,13 @@ void page_number(page *self, double value, int digits)
 
 void page_percent(page *self, double share, int decimals)
 {
-    if (!unknown(self, share)) page_print(self, "%.*f\u202f%%", decimals, 100 * share);
+    if (!append_if_unknown(self, share)) page_print(self, "%.*f\u202f%%", decimals, 100 * share);
 }
 
 /* Appends the value in the largest unit in which it is at least 1. */
-static void in_units(page *self, double value, const char *const *units, int count)
+static void append_in_unit(page *self, double value, const char *const *units, int count)
 {
-    if (unknown(self, value)) return;
+    if (append_if_unknown(self, value)) return;
     int unit = 0;
     while (unit < count - 1 && fabs(value) >= 999.5) value /= 1000, unit++;
     page_number(self, value == floor(value) ? value : round(value * 1000) / 1000, 3);
@@ -173,18 +173,18 @@ static void in_units(page *self, double value, const char *const *units, int cou
 void page_bytes(page *self, double value)
 {
     static const char *const units[] = {"bytes", "kB", "MB", "GB", "TB", "PB"};
-    in_units(self, value, units, 6);
+    append_in_unit(self, value, units, 6);
 }
 
 void page_flops(page *self, double value)
 {
     static const char *const units[] = {"FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP", "EFLOP"};
-    in_units(self, value, units, 7);
+    append_in_unit(self, value, units, 7);
 }
 
 void page_seconds(page *self, double value)
 {
-    if (unknown(self, value)) return;
+    if (append_if_unknown(self, value)) return;
     double whole = floor(value + 0.5);
     if (value < 0.0995)
         page_print(self, "%.*f\u202fms", value > 0 && value < 0.00995 ? 1 : 0, 1000 * value);

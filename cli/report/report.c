@@ -32,7 +32,7 @@ void report_close(report_page *self)
     page_add(&self->body, self->boxed ? "</div>\n</section>\n" : "</section>\n");
 }
 
-static void make_sections(report_page *self, const report_run *run)
+static void write_sections(report_page *self, const report_run *run)
 {
     report_headline(self, run);
     report_extras(self, run);
@@ -48,7 +48,7 @@ static void make_sections(report_page *self, const report_run *run)
     report_options(self, run);
 }
 
-static void make_page(page *out, const report_page *parts, const report_run *run)
+static void write_page(page *out, const report_page *parts, const report_run *run)
 {
     const char *title = report_text(run->start, "title");
     page_add(out,
@@ -73,7 +73,7 @@ static void make_page(page *out, const report_page *parts, const report_run *run
 }
 
 /* Writes the text to `path` completely or not at all. Returns an exit code. */
-static int save(const page *text, const char *path)
+static int save_page(const page *text, const char *path)
 {
     cli_output *output = NULL;
     CLI_TRY(cli_output_open(&output, path));
@@ -91,10 +91,10 @@ int report_write(const char *log_path, const char *html_path)
     CLI_OWNED(page_free) page whole = {0};
     report_page parts = {0};
     CLI_TRY(report_read(&run, log_path));
-    make_sections(&parts, &run);
-    make_page(&whole, &parts, &run);
+    write_sections(&parts, &run);
+    write_page(&whole, &parts, &run);
     page_free(&parts.header), page_free(&parts.body), page_free(&parts.links);
-    return save(&whole, html_path);
+    return save_page(&whole, html_path);
 }
 
 int cli_report(const cli_values *v)

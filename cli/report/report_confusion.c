@@ -40,7 +40,7 @@ static bool read_matrix(confusion *out, const json_t *event)
     return true;
 }
 
-static void label(page *out, const confusion *self, size_t i)
+static void class_label(page *out, const confusion *self, size_t i)
 {
     const json_t *name = json_array_get(self->labels, i);
     if (json_is_string(name))
@@ -69,14 +69,14 @@ static double column_sum(const confusion *self, size_t j)
 
 /* Returns the color strength of a cell, 0 .. 0.9: for correct answers proportional to their share of the row; for
    mistakes, by its square root, so that even a small share is visible. */
-static double strength(double share, bool right)
+static double color_strength(double share, bool right)
 {
     return right ? 0.9 * share : fmin(0.9, 1.4 * sqrt(share));
 }
 
-static void cell(page *out, double count, double share, bool right)
+static void write_cell(page *out, double count, double share, bool right)
 {
-    double shade = strength(share, right);
+    double shade = color_strength(share, right);
     if (!(count > 0)) {
         page_add(out, right ? "<td>0</td>" : "<td class=\"zero\">0</td>");
         return;
@@ -85,19 +85,19 @@ static void cell(page *out, double count, double share, bool right)
     page_print(out, " style=\"background:rgb(var(--%s)/%.3f)\">%G</td>", right ? "hit" : "miss", shade, count);
 }
 
-static void table_head(page *out, const confusion *self)
+static void write_table_head(page *out, const confusion *self)
 {
     page_add(out, "<table class=\"confusion\"><caption>Rows: true class. Columns: predicted "
                   "class.</caption><thead><tr><td></td>");
     for (size_t j = 0; j < self->classes; j++) {
         page_add(out, "<th scope=\"col\">");
-        label(out, self, j);
+        class_label(out, self, j);
         page_add(out, "</th>");
     }
     page_add(out, "<th scope=\"col\" class=\"rim\">recall</th></tr></thead><tbody>\n");
 }
 
-static void table_foot(page *out, const confusion *self)
+static void write_table_foot(page *out, const confusion *self)
 {
     page_add(out, "<tr><th scope=\"row\">precision</th>");
     for (size_t j = 0; j < self->classes; j++)
@@ -105,21 +105,21 @@ static void table_foot(page *out, const confusion *self)
     page_add(out, "<td></td></tr>\n</tbody></table>\n");
 }
 
-static void whole_table(page *out, const confusion *self)
+static void write_table(page *out, const confusion *self)
 {
-    table_head(out, self);
+    write_table_head(out, self);
     for (size_t i = 0; i < self->classes; i++) {
         double sum = row_sum(self, i);
         page_add(out, "<tr><th scope=\"row\">");
-        label(out, self, i);
+        class_label(out, self, i);
         page_add(out, "</th>");
         for (size_t j = 0; j < self->classes; j++) {
             double count = self->counts[i * self->classes + j];
-            cell(out, count, sum > 0 ? count / sum : 0, i == j);
+            write_cell(out, count, sum > 0 ? count / sum : 0, i == j);
         }
         page_print(out, "<td class=\"rim\">%.1A</td></tr>\n", self->counts[i * self->classes + i] / sum);
     }
-    table_foot(out, self);
+    write_table_foot(out, self);
 }
 
 /* ---- The map ------------------------------------------------------------------------------------------------- */
@@ -137,7 +137,7 @@ static void short_label(page *out, const confusion *self, size_t i)
     const char *name = json_string_value(json_array_get(self->labels, i));
     size_t characters = 0, bytes = 0;
     if (!name) {
-        label(out, self, i);
+        class_label(out, self, i);
         return;
     }
     for (; name[bytes] && characters <= LONGEST_LABEL; bytes++)
@@ -172,7 +172,7 @@ static map plan_map(const confusion *self)
     return sizes;
 }
 
-static void map_labels(page *out, const confusion *self, const map *sizes)
+static void write_map_labels(page *out, const confusion *self, const map *sizes)
 {
     bool upright = sizes->top > 12 + sizes->font;
     for (size_t i = 0; i < self->classes; i++) {
@@ -192,17 +192,17 @@ static void map_labels(page *out, const confusion *self, const map *sizes)
     }
 }
 
-static void map_cell(page *out, const confusion *self, const map *sizes, size_t i, size_t j, double share)
+static void write_map_cell(page *out, const confusion *self, const map *sizes, size_t i, size_t j, double share)
 {
     double x = sizes->left + (double)j * sizes->cell, y = sizes->top + (double)i * sizes->cell;
-    double shade = strength(share, i == j), count = self->counts[i * self->classes + j];
+    double shade = color_strength(share, i == j), count = self->counts[i * self->classes + j];
     page_print(out,
                "<rect style=\"fill:rgb(var(--%s)/%.2f)\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"><title>",
                i == j ? "hit" : "miss", fmax(shade, 0.02), x, y, sizes->cell - 1, sizes->cell - 1);
-    label(out, self, i);
+    class_label(out, self, i);
     page_add(out, i == j ? ", right: " : ", predicted as ");
     if (i != j) {
-        label(out, self, j);
+        class_label(out, self, j);
         page_add(out, ": ");
     }
     page_print(out, "%G</title></rect>", count);
@@ -214,7 +214,7 @@ static void map_cell(page *out, const confusion *self, const map *sizes, size_t 
 }
 
 /* Draws the map. Cells shrink with the page until labels would be too small to read; then it scrolls. */
-static void whole_map(page *out, const confusion *self)
+static void write_map(page *out, const confusion *self)
 {
     map sizes = plan_map(self);
     double side = (double)self->classes * sizes.cell, width = sizes.left + side + RIGHT_RIM;
@@ -224,12 +224,12 @@ static void whole_map(page *out, const confusion *self)
                "<rect class=\"ground\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"/>\n",
                width, width * fmin(1, 8 / sizes.font), width, sizes.top + side + BOTTOM_RIM, (double)self->classes,
                sizes.left, sizes.top, side, side);
-    map_labels(out, self, &sizes);
+    write_map_labels(out, self, &sizes);
     for (size_t i = 0; i < self->classes; i++) {
         double sum = row_sum(self, i);
         for (size_t j = 0; j < self->classes; j++) {
             double count = self->counts[i * self->classes + j];
-            if (count > 0) map_cell(out, self, &sizes, i, j, count / sum);
+            if (count > 0) write_map_cell(out, self, &sizes, i, j, count / sum);
         }
         page_add(out, "\n");
     }
@@ -239,7 +239,7 @@ static void whole_map(page *out, const confusion *self)
 /* ---- The most confused pairs --------------------------------------------------------------------------------- */
 
 /* Finds the largest off-diagonal counts, in descending order; ties keep matrix order. Returns their number. */
-static size_t worst_pairs(const confusion *self, size_t pairs[MOST_PAIRS])
+static size_t find_confused_pairs(const confusion *self, size_t pairs[MOST_PAIRS])
 {
     size_t found = 0;
     for (size_t at = 0; at < self->classes * self->classes; at++) {
@@ -253,9 +253,9 @@ static size_t worst_pairs(const confusion *self, size_t pairs[MOST_PAIRS])
     return found;
 }
 
-static void pair_table(page *out, const confusion *self, size_t most)
+static void write_pair_table(page *out, const confusion *self, size_t most)
 {
-    size_t pairs[MOST_PAIRS], count = worst_pairs(self, pairs);
+    size_t pairs[MOST_PAIRS], count = find_confused_pairs(self, pairs);
     if (count == 0) return;
     if (count > most) count = most;
     page_print(out,
@@ -267,9 +267,9 @@ static void pair_table(page *out, const confusion *self, size_t most)
     for (size_t k = 0; k < count; k++) {
         size_t i = pairs[k] / self->classes, j = pairs[k] % self->classes;
         page_add(out, "<tr><th scope=\"row\">");
-        label(out, self, i);
+        class_label(out, self, i);
         page_add(out, "</th><td>");
-        label(out, self, j);
+        class_label(out, self, j);
         page_print(out, "</td><td class=\"n\">%G</td><td class=\"n\">%.1A</td></tr>\n", self->counts[pairs[k]],
                    self->counts[pairs[k]] / row_sum(self, i));
     }
@@ -299,10 +299,10 @@ void report_confusion(report_page *self, const report_run *run)
         if (mapped) page_add(&self->body, map_words);
         if (table || mapped) {
             page_add(&self->body, "<div class=\"scroll\">\n");
-            (table ? whole_table : whole_map)(&self->body, &matrix);
+            (table ? write_table : write_map)(&self->body, &matrix);
             page_add(&self->body, "</div>\n");
         }
-        if (!table) pair_table(&self->body, &matrix, mapped ? MOST_PAIRS / 2 : MOST_PAIRS);
+        if (!table) write_pair_table(&self->body, &matrix, mapped ? MOST_PAIRS / 2 : MOST_PAIRS);
         report_close(self);
     }
     free(matrix.counts);

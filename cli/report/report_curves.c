@@ -18,13 +18,13 @@ enum { TABLE_ROWS = 24, ENOUGH_EPOCHS = 3 };
 
 /* ---- A chart in the page ------------------------------------------------------------------------------------- */
 
-static void value_cell(page *out, double value, bool share)
+static void write_value_cell(page *out, double value, bool share)
 {
     page_print(out, share ? "<td class=\"n\">%.2A</td>" : "<td class=\"n\">%.4F</td>", value);
 }
 
 /* Adds a table of a few points of each series, for screen readers and for copying. */
-static void chart_table(page *out, const svg_chart *chart, bool alone)
+static void write_chart_table(page *out, const svg_chart *chart, bool alone)
 {
     page_add(out, alone ? "" : "<details><summary>Numbers</summary>");
     page_print(out,
@@ -36,7 +36,7 @@ static void chart_table(page *out, const svg_chart *chart, bool alone)
         for (size_t i = 0; i < svg_kept(series->count, TABLE_ROWS); i++) {
             size_t at = svg_kept_index(i, series->count, TABLE_ROWS);
             page_print(out, "<tr><th scope=\"row\">%s</th><td class=\"n\">%.4F</td>", series->name, series->x[at]);
-            value_cell(out, series->y[at], chart->percent);
+            write_value_cell(out, series->y[at], chart->percent);
             page_add(out, "</tr>\n");
         }
     }
@@ -52,13 +52,13 @@ void report_chart(page *out, const svg_chart *chart, bool caption)
     if (caption) page_print(out, "<figcaption><h3>%s</h3></figcaption>\n", chart->title);
     if (drawn) svg_legend(out, chart);
     if (drawn) svg_line_chart(out, chart);
-    chart_table(out, chart, !drawn);
+    write_chart_table(out, chart, !drawn);
     page_add(out, "</figure>\n");
 }
 
 /* ---- Losses and accuracies ----------------------------------------------------------------------------------- */
 
-static double field(const report_point *point, size_t offset)
+static double point_value(const report_point *point, size_t offset)
 {
     double value;
     memcpy(&value, (const char *)point + offset, sizeof value);
@@ -76,21 +76,21 @@ static bool has_epochs(const report_run *run)
 
 /* Returns the known points of a curve: x (count) and y (count), in one allocation that starts at x and that the
    caller frees. */
-static svg_series curve(const report_run *run, const char *name, size_t x_offset, size_t y_offset, double x_unit,
-                        bool ends_only)
+static svg_series extract_curve(const report_run *run, const char *name, size_t x_offset, size_t y_offset,
+                                double x_unit, bool ends_only)
 {
     double *block = cli_allocate(2 * (int64_t)run->count, sizeof *block), *y = block + run->count;
     size_t count = 0;
     for (size_t i = 0; i < run->count; i++) {
         if (ends_only && run->points[i].inside) continue;
-        double at = field(&run->points[i], x_offset) / x_unit, value = field(&run->points[i], y_offset);
+        double at = point_value(&run->points[i], x_offset) / x_unit, value = point_value(&run->points[i], y_offset);
         if (isfinite(at) && isfinite(value)) block[count] = at, y[count++] = value;
     }
     return (svg_series){.name = name, .x = block, .y = y, .count = count};
 }
 
 /* Returns whether a log axis suits: all values are positive and spread over more than a factor of 20. */
-static bool wants_log(const svg_series *series, size_t count)
+static bool suits_log_axis(const svg_series *series, size_t count)
 {
     double low = INFINITY, high = 0;
     for (size_t k = 0; k < count; k++)
@@ -118,17 +118,17 @@ static time_axis seconds_axis(const report_run *run)
     return axis;
 }
 
-static void curve_chart(page *out, const report_run *run, const char *title, const time_axis *x, bool accuracy)
+static void write_curve_chart(page *out, const report_run *run, const char *title, const time_axis *x, bool accuracy)
 {
     size_t train = accuracy ? offsetof(report_point, train_accuracy) : offsetof(report_point, train_loss);
     size_t validation =
         accuracy ? offsetof(report_point, validation_accuracy) : offsetof(report_point, validation_loss);
     bool ends_only = has_epochs(run);
-    svg_series series[] = {curve(run, "training", x->offset, train, x->unit, ends_only),
-                           curve(run, "validation", x->offset, validation, x->unit, ends_only)};
+    svg_series series[] = {extract_curve(run, "training", x->offset, train, x->unit, ends_only),
+                           extract_curve(run, "validation", x->offset, validation, x->unit, ends_only)};
     svg_chart chart = svg_chart_of(title, x->label, accuracy ? "accuracy" : "mean squared error", series, 2);
     chart.percent = accuracy;
-    chart.log_y = !accuracy && wants_log(series, 2);
+    chart.log_y = !accuracy && suits_log_axis(series, 2);
     chart.x_whole = ends_only && x->offset == offsetof(report_point, epoch);
     chart.x_from_zero = true;
     chart.y_from_zero = !accuracy;
@@ -138,26 +138,26 @@ static void curve_chart(page *out, const report_run *run, const char *title, con
 
 /* ---- One value: a table, not a chart ------------------------------------------------------------------------- */
 
-static void value_row(page *out, const char *name, double training, double validation, bool share)
+static void write_value_row(page *out, const char *name, double training, double validation, bool share)
 {
     if (!isfinite(training) && !isfinite(validation)) return;
     page_print(out, "<tr><th scope=\"row\">%s</th>", name);
-    value_cell(out, training, share);
-    value_cell(out, validation, share);
+    write_value_cell(out, training, share);
+    write_value_cell(out, validation, share);
     page_add(out, "</tr>\n");
 }
 
 /* Shows final values instead of curves, for a solver with a single step or a run of one epoch. */
-static void single_values(report_page *self, const report_run *run)
+static void write_final_values(report_page *self, const report_run *run)
 {
     const report_point *last = &run->points[run->count - 1];
     CLI_OWNED(page_free) page rows = {0};
     if (run->summary && !isfinite(last->train_loss)) return; /* the headline shows them already */
     if (!isfinite(last->epoch)) return;
-    value_row(&rows, "Mean squared error", last->train_loss, last->validation_loss, false);
-    value_row(&rows, "Accuracy", last->train_accuracy, last->validation_accuracy, true);
+    write_value_row(&rows, "Mean squared error", last->train_loss, last->validation_loss, false);
+    write_value_row(&rows, "Accuracy", last->train_accuracy, last->validation_accuracy, true);
     if (rows.used > 0) {
-        report_open(self, "curves", "Result", "The log has only one value of each.", "scroll");
+        report_open(self, "curves", "Result", "The log has only the final values.", "scroll");
         page_add(&self->body, "<table><thead><tr><td></td><th scope=\"col\" class=\"n\">Training</th>"
                               "<th scope=\"col\" class=\"n\">Validation</th></tr></thead><tbody>\n");
         page_add(&self->body, rows.text);
@@ -180,10 +180,10 @@ void report_curves(report_page *self, const report_run *run)
     time_axis epochs = epochs_axis(run), seconds = seconds_axis(run);
     CLI_OWNED(page_free) page charts = {0};
     if (run->count == 0) return;
-    curve_chart(&charts, run, "Loss over epochs", &epochs, false);
-    curve_chart(&charts, run, "Loss over time", &seconds, false);
-    curve_chart(&charts, run, "Accuracy over epochs", &epochs, true);
-    curve_chart(&charts, run, "Accuracy over time", &seconds, true);
+    write_curve_chart(&charts, run, "Loss over epochs", &epochs, false);
+    write_curve_chart(&charts, run, "Loss over time", &seconds, false);
+    write_curve_chart(&charts, run, "Accuracy over epochs", &epochs, true);
+    write_curve_chart(&charts, run, "Accuracy over time", &seconds, true);
     if (charts.used > 0) {
         report_open(self, "curves", "Learning curves",
                     "Training values are means over the samples of an epoch, each predicted by the model at that "
@@ -192,13 +192,13 @@ void report_curves(report_page *self, const report_run *run)
         page_add(&self->body, charts.text);
         report_close(self);
     } else {
-        single_values(self, run);
+        write_final_values(self, run);
     }
 }
 
 /* ---- Spectrum ------------------------------------------------------------------------------------------------ */
 
-static void spectrum_words(page *out, double first, double tail, size_t q)
+static void write_spectrum_note(page *out, double first, double tail, size_t q)
 {
     page_print(out,
                "<p class=\"soft\">The top %G eigenvalues of the sample’s kernel matrix are reduced to the tail "
@@ -226,7 +226,7 @@ void report_spectrum(report_page *self, const report_run *run)
     if (svg_worth_drawing(&chart)) {
         report_open(self, "spectrum", "Spectrum", NULL, "grid2");
         report_chart(&self->body, &chart, true);
-        if (before[0] > 0 && tail > 0) spectrum_words(&self->body, before[0], tail, q);
+        if (before[0] > 0 && tail > 0) write_spectrum_note(&self->body, before[0], tail, q);
         report_close(self);
     }
     free(x), free(before);
@@ -237,7 +237,8 @@ void report_spectrum(report_page *self, const report_run *run)
 void report_residuals(report_page *self, const report_run *run)
 {
     time_axis epochs = epochs_axis(run);
-    svg_series series = curve(run, "residual", epochs.offset, offsetof(report_point, projection_residual), 1, false);
+    svg_series series =
+        extract_curve(run, "residual", epochs.offset, offsetof(report_point, projection_residual), 1, false);
     svg_chart chart =
         svg_chart_of("Relative residual of the last projection", epochs.label, "|h − K(Z, Z) θ| / |h|", &series, 1);
     chart.log_y = chart.x_from_zero = true;

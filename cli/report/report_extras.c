@@ -19,7 +19,7 @@
  * A PNG is a signature and chunks: length, name, data, CRC of name and data. IHDR holds the shape, IDAT the rows, each
  * with a filter byte 0 before it, compressed by zlib, IEND nothing.
  */
-static unsigned char *put_word(unsigned char *at, uint32_t value)
+static unsigned char *put_u32(unsigned char *at, uint32_t value)
 {
     for (int shift = 24; shift >= 0; shift -= 8) *at++ = (unsigned char)(value >> shift);
     return at;
@@ -27,12 +27,12 @@ static unsigned char *put_word(unsigned char *at, uint32_t value)
 
 static unsigned char *put_chunk(unsigned char *at, const char *name, const unsigned char *data, size_t bytes)
 {
-    at = put_word(at, (uint32_t)bytes);
+    at = put_u32(at, (uint32_t)bytes);
     unsigned char *start = at;
     memcpy(at, name, 4);
     if (bytes > 0) memcpy(at + 4, data, bytes);
     at += 4 + bytes;
-    return put_word(at, (uint32_t)crc32(0, start, (uInt)(4 + bytes)));
+    return put_u32(at, (uint32_t)crc32(0, start, (uInt)(4 + bytes)));
 }
 
 static void add_base64(page *out, const unsigned char *bytes, size_t count)
@@ -59,7 +59,7 @@ static void put_image(page *out, const unsigned char *pixels, int height, int wi
     unsigned char *raw = cli_allocate((int64_t)raw_bytes, 1), *packed = cli_allocate((int64_t)packed_bytes, 1);
     for (int i = 0; i < height; i++)
         memcpy(raw + (size_t)i * ((size_t)width + 1) + 1, pixels + (size_t)i * (size_t)width, (size_t)width);
-    put_word(put_word(shape, (uint32_t)width), (uint32_t)height);
+    put_u32(put_u32(shape, (uint32_t)width), (uint32_t)height);
     shape[8] = 8; /* bits; the zeros after it: gray, and the only defined methods */
     if (compress2(packed, &packed_bytes, raw, (uLong)raw_bytes, 9) == Z_OK) {
         unsigned char *file = cli_allocate((int64_t)packed_bytes + 100, 1), *end = file + sizeof signature;
@@ -91,7 +91,7 @@ static bool is_numeric(const json_t *rows, size_t column)
     return true;
 }
 
-static void table_cell(page *out, const json_t *cell)
+static void write_table_cell(page *out, const json_t *cell)
 {
     if (json_is_string(cell))
         page_escape(out, json_string_value(cell));
@@ -103,19 +103,19 @@ static void table_cell(page *out, const json_t *cell)
         page_add(out, "–");
 }
 
-static void table_row(page *out, const json_t *row, size_t columns, const bool *numeric)
+static void write_table_row(page *out, const json_t *row, size_t columns, const bool *numeric)
 {
     page_add(out, "<tr>");
     for (size_t j = 0; j < columns; j++) {
         page_add(out, j == 0 ? "<th scope=\"row\"" : "<td");
         page_add(out, numeric[j] ? " class=\"n\">" : ">");
-        if (j < json_array_size(row)) table_cell(out, json_array_get(row, j));
+        if (j < json_array_size(row)) write_table_cell(out, json_array_get(row, j));
         page_add(out, j == 0 ? "</th>" : "</td>");
     }
     page_add(out, "</tr>\n");
 }
 
-static void table(page *out, const json_t *event)
+static void write_table(page *out, const json_t *event)
 {
     const json_t *columns = json_object_get(event, "columns"), *rows = json_object_get(event, "rows");
     size_t count = json_array_size(columns), height = json_array_size(rows);
@@ -126,18 +126,18 @@ static void table(page *out, const json_t *event)
     for (size_t j = 0; j < count; j++) {
         numeric[j] = is_numeric(rows, j);
         page_add(out, numeric[j] ? "<th scope=\"col\" class=\"n\">" : "<th scope=\"col\">");
-        table_cell(out, json_array_get(columns, j));
+        write_table_cell(out, json_array_get(columns, j));
         page_add(out, "</th>");
     }
     page_add(out, "</tr></thead><tbody>\n");
-    for (size_t i = 0; i < height && i < MOST_ROWS; i++) table_row(out, json_array_get(rows, i), count, numeric);
+    for (size_t i = 0; i < height && i < MOST_ROWS; i++) write_table_row(out, json_array_get(rows, i), count, numeric);
     page_add(out, "</tbody></table></div>\n");
     if (height > MOST_ROWS) page_print(out, "<p class=\"soft\">The first %d of %zu rows.</p>\n", MOST_ROWS, height);
 }
 
 /* ---- Charts -------------------------------------------------------------------------------------------------- */
 
-static void chart(page *out, const json_t *event, bool caption)
+static void write_chart(page *out, const json_t *event, bool caption)
 {
     const json_t *list = json_object_get(event, "series");
     const char *title = report_text(event, "title"), *x = report_text(event, "x"), *y = report_text(event, "y");
@@ -161,7 +161,7 @@ static void chart(page *out, const json_t *event, bool caption)
 
 /* ---- Images -------------------------------------------------------------------------------------------------- */
 
-static void one_image(page *out, const json_t *values, const json_t *label, int height, int width)
+static void write_image(page *out, const json_t *values, const json_t *label, int height, int width)
 {
     const char *name = json_string_value(label);
     unsigned char *pixels = cli_allocate((int64_t)height * width, 1);
@@ -175,14 +175,14 @@ static void one_image(page *out, const json_t *values, const json_t *label, int 
     free(pixels);
 }
 
-static void images(page *out, const json_t *event)
+static void write_images(page *out, const json_t *event)
 {
     const json_t *list = json_object_get(event, "images"), *labels = json_object_get(event, "labels");
     double height = report_number(event, "height"), width = report_number(event, "width");
     if (!(height >= 1 && height <= MOST_SIDE && width >= 1 && width <= MOST_SIDE)) return;
     page_add(out, "<ul class=\"images\">\n");
     for (size_t i = 0; i < json_array_size(list) && i < MOST_IMAGES; i++)
-        one_image(out, json_array_get(list, i), json_array_get(labels, i), (int)height, (int)width);
+        write_image(out, json_array_get(list, i), json_array_get(labels, i), (int)height, (int)width);
     page_add(out, "</ul>\n");
 }
 
@@ -196,7 +196,7 @@ static const char *kind_of(const json_t *event)
 
 /* Adds a section with the charts from index `first` on: consecutive charts with the same "section" are placed side
    by side. Returns their number. */
-static size_t chart_section(report_page *self, const json_t *extras, size_t first, const char *id)
+static size_t write_chart_section(report_page *self, const json_t *extras, size_t first, const char *id)
 {
     const json_t *event = json_array_get(extras, first);
     const char *section = report_text(event, "section"), *title = report_text(event, "title");
@@ -207,7 +207,7 @@ static size_t chart_section(report_page *self, const json_t *extras, size_t firs
                         : "Chart",
                 report_text(event, "text"), section ? "grid2" : "single");
     do {
-        chart(&self->body, event, section != NULL);
+        write_chart(&self->body, event, section != NULL);
         event = json_array_get(extras, first + ++count);
     } while (section && event && strcmp(kind_of(event), "chart") == 0 && report_text(event, "section") &&
              strcmp(report_text(event, "section"), section) == 0);
@@ -223,12 +223,12 @@ void report_extras(report_page *self, const report_run *run)
         char id[32];
         snprintf(id, sizeof id, "extra-%zu", i + 1);
         if (strcmp(kind, "chart") == 0) {
-            i += chart_section(self, run->extras, i, id);
+            i += write_chart_section(self, run->extras, i, id);
             continue;
         }
         bool is_table = strcmp(kind, "table") == 0;
         report_open(self, id, title ? title : is_table ? "Table" : "Images", report_text(event, "text"), NULL);
-        (is_table ? table : images)(&self->body, event);
+        (is_table ? write_table : write_images)(&self->body, event);
         report_close(self);
         i++;
     }

@@ -7,7 +7,7 @@
 
 /* ---- The sentence -------------------------------------------------------------------------------------------- */
 
-static void say_data(page *out, const report_run *run)
+static void write_data(page *out, const report_run *run)
 {
     const json_t *data = json_object_get(run->start, "data");
     const char *task = report_text(data, "task"), *preprocess = report_text(run->start, "preprocess");
@@ -23,7 +23,7 @@ static void say_data(page *out, const report_run *run)
     if (preprocess && strcmp(preprocess, "none") != 0) page_print(out, ", preprocessed by <code>%s</code>", preprocess);
 }
 
-static void say_model(page *out, const report_run *run)
+static void write_model(page *out, const report_run *run)
 {
     const json_t *centers = json_object_get(run->start, "centers");
     const char *kernel = report_text(run->start, "kernel"), *method = report_text(centers, "method");
@@ -33,14 +33,15 @@ static void say_model(page *out, const report_run *run)
     if (kernel) page_print(out, " <code>%s</code>", kernel);
     if (isfinite(count)) page_print(out, " with %G center%s", count, count == 1 ? "" : "s");
     if (method) page_print(out, " (%s)", method);
-    say_data(out, run);
+    write_data(out, run);
     page_add(out, ".</p>\n");
 }
 
 /* ---- The cards ----------------------------------------------------------------------------------------------- */
 
 /* Adds a card with a number formatted by `show` and a small text below; nothing if the number is unknown. */
-static void card(page *out, const char *name, double value, void (*show)(page *out, double value), const char *small)
+static void write_card(page *out, const char *name, double value, void (*show)(page *out, double value),
+                       const char *small)
 {
     if (!isfinite(value)) return;
     page_print(out, "<div><dt>%s</dt><dd>", name);
@@ -49,7 +50,7 @@ static void card(page *out, const char *name, double value, void (*show)(page *o
 }
 
 /* Returns the last known value of a curve. */
-static double last_of(const report_run *run, size_t offset)
+static double last_known_value(const report_run *run, size_t offset)
 {
     for (size_t i = run->count; i > 0; i--) {
         double value;
@@ -66,11 +67,11 @@ typedef struct measure {
 } measure;
 
 /* Shows the first metric that the summary or the curves contain. */
-static void result_card(page *out, const report_run *run, const measure *measures, size_t count, bool percent)
+static void write_result_card(page *out, const report_run *run, const measure *measures, size_t count, bool percent)
 {
     for (size_t i = 0; i < count; i++) {
         double value = report_number(run->summary, measures[i].field);
-        if (!isfinite(value) && measures[i].offset) value = last_of(run, measures[i].offset);
+        if (!isfinite(value) && measures[i].offset) value = last_known_value(run, measures[i].offset);
         if (!isfinite(value)) continue;
         page_print(out, percent ? "<div><dt>%s</dt><dd>%.2A</dd></div>\n" : "<div><dt>%s</dt><dd>%.4F</dd></div>\n",
                    measures[i].name, value);
@@ -79,7 +80,7 @@ static void result_card(page *out, const report_run *run, const measure *measure
 }
 
 /* Shows the results of a regression: R², the share of explained variance, and errors in units of the target. */
-static void regression_cards(page *out, const report_run *run)
+static void write_regression_cards(page *out, const report_run *run)
 {
     double mae = report_number(run->summary, "mae");
     page_print(out, "<div><dt>R²</dt><dd>%.4F<small>of the variance is explained</small></dd></div>\n",
@@ -89,7 +90,7 @@ static void regression_cards(page *out, const report_run *run)
     page_add(out, "</dd></div>\n");
 }
 
-static void result_cards(page *out, const report_run *run)
+static void write_result_cards(page *out, const report_run *run)
 {
     static const measure accuracies[] = {
         {"accuracy", 0, "Accuracy"},
@@ -98,35 +99,35 @@ static void result_cards(page *out, const report_run *run)
     static const measure losses[] = {{"mse", 0, "Mean squared error"},
                                      {"validation_loss", offsetof(report_point, validation_loss), "Validation loss"},
                                      {"train_loss", offsetof(report_point, train_loss), "Training loss"}};
-    result_card(out, run, accuracies, 3, true);
+    write_result_card(out, run, accuracies, 3, true);
     if (isfinite(report_number(run->summary, "r2")))
-        regression_cards(out, run);
+        write_regression_cards(out, run);
     else
-        result_card(out, run, losses, 3, false);
+        write_result_card(out, run, losses, 3, false);
 }
 
-static void cost_cards(page *out, const report_run *run)
+static void write_cost_cards(page *out, const report_run *run)
 {
     double seconds = report_number(run->summary, "seconds"), bytes = report_number(run->summary, "peak_bytes");
     double flops = report_number(run->summary, "flops");
     CLI_OWNED(page_free) page rate = {0};
-    if (!isfinite(seconds)) seconds = last_of(run, offsetof(report_point, seconds));
+    if (!isfinite(seconds)) seconds = last_known_value(run, offsetof(report_point, seconds));
     if (seconds > 0 && isfinite(flops)) page_flops(&rate, flops / seconds);
-    card(out, "Time", seconds, page_seconds, "total");
-    card(out, "Peak memory", bytes, page_bytes, "allocated by training");
+    write_card(out, "Time", seconds, page_seconds, "total");
+    write_card(out, "Peak memory", bytes, page_bytes, "allocated by training");
     if (rate.text) page_add(&rate, "/s");
-    card(out, "Work", flops, page_flops, rate.text ? rate.text : "");
+    write_card(out, "Work", flops, page_flops, rate.text ? rate.text : "");
 }
 
 /* ---- Notes --------------------------------------------------------------------------------------------------- */
 
-static void note(page *out, const char *text)
+static void write_note(page *out, const char *text)
 {
     page_print(out, "<p class=\"note\">%s</p>\n", text);
 }
 
 /* Explains why training ended before its last epoch; the values of "stopped" are those of cli_summary_json. */
-static void say_stopped(page *out, const report_run *run)
+static void write_stop_reason(page *out, const report_run *run)
 {
     static const char *const reasons[][2] = {
         {"early", "Training stopped early, because the validation result no longer improved."},
@@ -134,22 +135,22 @@ static void say_stopped(page *out, const report_run *run)
         {"interrupted", "Training was stopped before its last epoch; the model has the best weights so far."}};
     const char *stopped = json_string_value(json_object_get(run->summary, "stopped"));
     for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++)
-        if (stopped && strcmp(stopped, reasons[i][0]) == 0) note(out, reasons[i][1]);
+        if (stopped && strcmp(stopped, reasons[i][0]) == 0) write_note(out, reasons[i][1]);
 }
 
-static void notes(page *out, const report_run *run)
+static void write_notes(page *out, const report_run *run)
 {
     if (run->torn)
-        note(out, "The last line of the log is incomplete and was ignored; the run was interrupted while "
-                  "writing it.");
+        write_note(out, "The last line of the log is incomplete and was ignored; the run was interrupted while "
+                        "writing it.");
     if (run->count > 0 && !run->summary)
-        note(out, "The log has no summary; the run was interrupted or is still active.");
+        write_note(out, "The log has no summary; the run was interrupted or is still active.");
     if (run->runs > 1)
         page_print(out,
                    "<p class=\"note\">The log contains %G runs. This page shows the last one, which begins at line "
                    "%G.</p>\n",
                    (double)run->runs, (double)run->first);
-    say_stopped(out, run);
+    write_stop_reason(out, run);
 }
 
 void report_headline(report_page *self, const report_run *run)
@@ -162,13 +163,13 @@ void report_headline(report_page *self, const report_run *run)
     if (version) page_print(out, " %s", version);
     page_print(out, "</p>\n<h1>%s</h1>\n", title ? title : "Training report");
     if (text) page_print(out, "<p>%s</p>\n", text);
-    say_model(out, run);
-    notes(out, run);
+    write_model(out, run);
+    write_notes(out, run);
     page_add(out, "<dl class=\"cards\">\n");
-    result_cards(out, run);
-    card(out, "Samples", report_number(data, "rows"), page_count, "n");
-    card(out, "Centers", report_number(centers, "count"), page_count, "p");
-    card(out, "Features", report_number(data, "features"), page_count, "d");
-    cost_cards(out, run);
+    write_result_cards(out, run);
+    write_card(out, "Samples", report_number(data, "rows"), page_count, "n");
+    write_card(out, "Centers", report_number(centers, "count"), page_count, "p");
+    write_card(out, "Features", report_number(data, "features"), page_count, "d");
+    write_cost_cards(out, run);
     page_add(out, "</dl>\n");
 }

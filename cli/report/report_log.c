@@ -76,7 +76,7 @@ static void add_point(report_run *run, const json_t *event, bool inside)
 
 typedef enum beginning { NEITHER, STARTS, RESUMES } beginning;
 
-static beginning begins_anew(const char *name, const json_t *event)
+static beginning run_beginning(const char *name, const json_t *event)
 {
     if (strcmp(name, "resume") == 0) return RESUMES;
     if (strcmp(name, "start") != 0) return NEITHER;
@@ -84,7 +84,7 @@ static beginning begins_anew(const char *name, const json_t *event)
 }
 
 /* Stores an event; for events that should occur once, the last one counts. */
-static void take_event(report_run *run, const char *name, json_t *event, size_t line)
+static void store_event(report_run *run, const char *name, json_t *event, size_t line)
 {
     struct {
         const char *name;
@@ -93,8 +93,8 @@ static void take_event(report_run *run, const char *name, json_t *event, size_t 
                         {"confusion", &run->confusion}, {"curves", &run->curves}, {"predictions", &run->predictions},
                         {"summary", &run->summary}};
     static const char *const extras[] = {"table", "chart", "images"};
-    bool resumes = begins_anew(name, event) == RESUMES;
-    if (begins_anew(name, event) == STARTS) {
+    bool resumes = run_beginning(name, event) == RESUMES;
+    if (run_beginning(name, event) == STARTS) {
         drop_run(run);
         run->runs++;
         run->first = line;
@@ -123,20 +123,20 @@ typedef struct reader {
     char why[JSON_ERROR_TEXT_LENGTH];
 } reader;
 
-static int refuse_torn(const reader *self)
+static int report_malformed_line(const reader *self)
 {
     return cli_error(CLI_DATA, "%s: line %zu: not a JSON object (%s); remove the line or repeat the run", self->path,
                      self->torn_line, self->why);
 }
 
 /* Processes one line, without its line break. Returns an exit code. */
-static int take_line(reader *self, report_run *run, const char *line, size_t length)
+static int process_line(reader *self, report_run *run, const char *line, size_t length)
 {
     json_error_t error;
     if (strspn(line, " \t\r") == length) return CLI_OK;
     json_auto_t *event = json_loadb(line, length, JSON_DECODE_INT_AS_REAL, &error);
     const char *name = report_text(event, "event");
-    if (self->torn_line && !(name && begins_anew(name, event))) return refuse_torn(self);
+    if (self->torn_line && !(name && run_beginning(name, event))) return report_malformed_line(self);
     self->torn_line = 0;
     if (!event) {
         self->torn_line = self->line;
@@ -146,7 +146,7 @@ static int take_line(reader *self, report_run *run, const char *line, size_t len
     if (!name)
         return cli_error(CLI_DATA, "%s: line %zu: has no \"event\"; give a log of mercer train --log", self->path,
                          self->line);
-    take_event(run, name, event, self->line);
+    store_event(run, name, event, self->line);
     return CLI_OK;
 }
 
@@ -159,7 +159,7 @@ static int read_lines(report_run *run, const char *path, char *text, size_t leng
         if (stop == NULL) stop = end;
         *stop = '\0'; /* the text is followed by a writable byte */
         self.line++;
-        code = take_line(&self, run, line, (size_t)(stop - line));
+        code = process_line(&self, run, line, (size_t)(stop - line));
         line = stop + 1;
     }
     run->torn = self.torn_line > 0;

@@ -35,7 +35,7 @@ static const plan_row plan_rows[] = {{"solver", "Solver", TEXT},
                                      {"average", "Later iterates averaged", YES},
                                      {"decay", "Step decays", YES},
                                      {"carry", "Projection residual carried", YES},
-                                     {"cache_data", "K(X, Z) kept", YES},
+                                     {"cache_data", "K(X, Z) cached", YES},
                                      {"cache_centers", "K(Z, Z) or its factor cached", YES},
                                      {"precision", "Precision", TEXT},
                                      {"bytes", "Planned memory", BYTES},
@@ -43,7 +43,7 @@ static const plan_row plan_rows[] = {{"solver", "Solver", TEXT},
                                      {"seconds", "Estimated time", SECONDS}};
 
 /* Returns whether a field applies only to solvers that iterate over batches. */
-static bool of_iteration(const char *field)
+static bool is_iteration_field(const char *field)
 {
     static const char *const names[] = {"projector", "epochs", "batch", "average", "decay", "carry"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -53,11 +53,11 @@ static bool of_iteration(const char *field)
 
 /* Returns whether to show a row. Sizes of 0 belong to parts that this plan does not have; an exact projector has no
    sizes. */
-static bool worth_showing(const plan_row *row, const json_t *plan)
+static bool is_shown(const plan_row *row, const json_t *plan)
 {
     mercer_solver_kind kind = mercer_solver_kind_of(report_text(plan, "solver"));
     bool once = kind == MERCER_SOLVER_DIRECT || kind == MERCER_SOLVER_STEPS;
-    if (once && of_iteration(row->field)) return false;
+    if (once && is_iteration_field(row->field)) return false;
     const json_t *value = json_object_get(plan, row->field);
     const char *projector = report_text(plan, "projector");
     bool sized = projector && strcmp(projector, "exact") != 0 && strcmp(projector, "none") != 0;
@@ -67,7 +67,7 @@ static bool worth_showing(const plan_row *row, const json_t *plan)
     return row->kind == TEXT || row->kind == YES || json_is_number(value);
 }
 
-static void plan_value(page *out, const plan_row *row, const json_t *value)
+static void write_plan_value(page *out, const plan_row *row, const json_t *value)
 {
     double number = report_value(value);
     switch (row->kind) {
@@ -81,21 +81,21 @@ static void plan_value(page *out, const plan_row *row, const json_t *value)
     }
 }
 
-static void plan_table(page *out, const json_t *plan)
+static void write_plan_table(page *out, const json_t *plan)
 {
     page_add(out, "<div><table class=\"full\"><thead><tr><th scope=\"col\">Choice</th><th scope=\"col\" class=\"n\">"
                   "Value</th></tr></thead><tbody>\n");
     for (size_t i = 0; i < sizeof plan_rows / sizeof *plan_rows; i++) {
-        if (!worth_showing(&plan_rows[i], plan)) continue;
+        if (!is_shown(&plan_rows[i], plan)) continue;
         page_print(out, "<tr><th scope=\"row\">%s</th><td class=\"n\">", plan_rows[i].name);
-        plan_value(out, &plan_rows[i], json_object_get(plan, plan_rows[i].field));
+        write_plan_value(out, &plan_rows[i], json_object_get(plan, plan_rows[i].field));
         page_add(out, "</td></tr>\n");
     }
     page_add(out, "</tbody></table></div>\n");
 }
 
 /* Adds the planner's explanation as a list, one item per line. */
-static void plan_words(page *out, const char *text)
+static void write_plan_reasons(page *out, const char *text)
 {
     page_add(out, "<div><h3>Reasons</h3>\n<ul class=\"words\">\n");
     while (*text) {
@@ -115,8 +115,8 @@ void report_plan(report_page *self, const report_run *run)
     const char *text = report_text(run->plan, "text");
     if (!run->plan) return;
     report_open(self, "plan", "Plan", "The choices of the planner before training, with reasons.", "grid2 plan");
-    plan_table(&self->body, run->plan);
-    if (text && *text) plan_words(&self->body, text);
+    write_plan_table(&self->body, run->plan);
+    if (text && *text) write_plan_reasons(&self->body, text);
     report_close(self);
 }
 
@@ -139,7 +139,7 @@ static const char *phase_words(const char *name)
     return name;
 }
 
-static void phase_table(page *out, const char *const *names, const double *values, size_t count, double total)
+static void write_phase_table(page *out, const char *const *names, const double *values, size_t count, double total)
 {
     page_add(out, "<table class=\"full\"><thead><tr><th scope=\"col\">Phase</th><th scope=\"col\" class=\"n\">Time</th>"
                   "<th scope=\"col\" class=\"n\">Share</th></tr></thead><tbody>\n");
@@ -175,7 +175,7 @@ void report_phases(report_page *self, const report_run *run)
     report_open(self, "phases", "Time", "Training time per phase.", NULL);
     page_add(&self->body, "<figure>\n");
     svg_stacked_bar(&self->body, "Time per phase", names, values, count);
-    phase_table(&self->body, names, values, count, total);
+    write_phase_table(&self->body, names, values, count, total);
     page_add(&self->body, "</figure>\n");
     report_close(self);
 }
@@ -200,7 +200,7 @@ void report_timeline(report_page *self, const report_run *run)
     report_open(self, "timeline", "Timeline", "Phases of the command in order.", NULL);
     page_add(&self->body, "<figure>\n");
     svg_stacked_bar(&self->body, "Seconds of the command", names, values, count);
-    phase_table(&self->body, names, values, count, total);
+    write_phase_table(&self->body, names, values, count, total);
     page_add(&self->body, "</figure>\n");
     report_close(self);
 }
@@ -227,7 +227,7 @@ static void option_value(page *out, const json_t *value)
 }
 
 /* Adds a sentence with the names of the options that were left at "auto". */
-static void automatic_options(page *out, json_t *config)
+static void write_automatic_options(page *out, json_t *config)
 {
     const char *name;
     json_t *value;
@@ -241,7 +241,7 @@ static void automatic_options(page *out, json_t *config)
     if (count > 0) page_add(out, ".</p>\n");
 }
 
-static void option_table(page *out, json_t *config)
+static void write_option_table(page *out, json_t *config)
 {
     const char *name;
     json_t *value;
@@ -270,8 +270,8 @@ void report_options(report_page *self, const report_run *run)
         page_add(out, "</code></p>\n");
     }
     if (json_object_size(config) > 0) {
-        option_table(out, config);
-        automatic_options(out, config);
+        write_option_table(out, config);
+        write_automatic_options(out, config);
     }
     report_close(self);
 }

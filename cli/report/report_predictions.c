@@ -11,7 +11,7 @@
 enum { MOST_PLOTS = 4, MOST_ROWS = 100 };
 
 /* Appends the name of output k, such as "output 3" if it has none. */
-static void say_output(page *out, const json_t *output, size_t k)
+static void write_output_name(page *out, const json_t *output, size_t k)
 {
     const char *name = report_text(output, "name");
     if (name)
@@ -20,7 +20,7 @@ static void say_output(page *out, const json_t *output, size_t k)
         page_print(out, "output %zu", k + 1);
 }
 
-static void measure_table(page *out, const json_t *outputs)
+static void write_metric_table(page *out, const json_t *outputs)
 {
     static const char *const fields[] = {"r2", "rmse", "mae"};
     page_add(out,
@@ -30,7 +30,7 @@ static void measure_table(page *out, const json_t *outputs)
     for (size_t k = 0; k < json_array_size(outputs) && k < MOST_ROWS; k++) {
         const json_t *output = json_array_get(outputs, k);
         page_add(out, "<tr><th scope=\"row\">");
-        say_output(out, output, k);
+        write_output_name(out, output, k);
         page_add(out, "</th>");
         for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
             page_print(out, "<td class=\"n\">%.4F</td>", report_number(output, fields[i]));
@@ -40,7 +40,7 @@ static void measure_table(page *out, const json_t *outputs)
 }
 
 /* Adds the plots of output k; its residuals only if it is the only output. */
-static void plots(page *out, const json_t *output, size_t k, bool alone)
+static void write_plots(page *out, const json_t *output, size_t k, bool alone)
 {
     const json_t *truth = json_object_get(output, "true"), *given = json_object_get(output, "predicted");
     size_t count = json_array_size(truth);
@@ -60,7 +60,7 @@ static void plots(page *out, const json_t *output, size_t k, bool alone)
     free(y), free(f), free(miss);
 }
 
-static void say_sample(page *out, const json_t *event, size_t sampled)
+static void describe_sample(page *out, const json_t *event, size_t sampled)
 {
     const char *data = report_text(event, "data");
     double rows = report_number(event, "rows");
@@ -78,11 +78,12 @@ void report_predictions(report_page *self, const report_run *run)
     size_t count = json_array_size(outputs);
     CLI_OWNED(page_free) page lead = {0};
     if (count == 0) return;
-    say_sample(&lead, run->predictions, json_array_size(json_object_get(json_array_get(outputs, 0), "true")));
+    describe_sample(&lead, run->predictions, json_array_size(json_object_get(json_array_get(outputs, 0), "true")));
     report_open(self, "predictions", "Predictions", lead.text, NULL);
-    if (count > 1) measure_table(&self->body, outputs);
+    if (count > 1) write_metric_table(&self->body, outputs);
     page_add(&self->body, "<div class=\"grid2\">\n");
-    for (size_t k = 0; k < count && k < MOST_PLOTS; k++) plots(&self->body, json_array_get(outputs, k), k, count == 1);
+    for (size_t k = 0; k < count && k < MOST_PLOTS; k++)
+        write_plots(&self->body, json_array_get(outputs, k), k, count == 1);
     page_add(&self->body, "</div>\n");
     report_close(self);
 }

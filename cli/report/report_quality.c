@@ -27,18 +27,18 @@ static void free_series(const svg_series *series)
     free((void *)series->y);
 }
 
-static void calibration_chart(page *out, const json_t *event)
+static void write_calibration_chart(page *out, const json_t *event)
 {
     svg_series series =
-        series_of(json_object_get(event, "calibration"), "confidence", "accuracy", "share that is right");
+        series_of(json_object_get(event, "calibration"), "confidence", "accuracy", "share of correct predictions");
     svg_chart chart =
-        svg_chart_of("Calibration", "probability of the predicted class", "share that is right", &series, 1);
+        svg_chart_of("Calibration", "probability of the predicted class", "share of correct predictions", &series, 1);
     chart.diagonal = chart.tall = true;
     if (series.count > 0) report_chart(out, &chart, true);
     free_series(&series);
 }
 
-static void roc_chart(page *out, const json_t *curves)
+static void write_roc_chart(page *out, const json_t *curves)
 {
     svg_series series[MOST_CURVES];
     char *names[MOST_CURVES];
@@ -72,8 +72,8 @@ void report_quality(report_page *self, const report_run *run)
                          data ? data : "the", error)
             : NULL;
     report_open(self, "probabilities", "Probabilities", lead, "grid2");
-    calibration_chart(&self->body, run->curves);
-    roc_chart(&self->body, roc);
+    write_calibration_chart(&self->body, run->curves);
+    write_roc_chart(&self->body, roc);
     report_close(self);
     free(lead);
 }

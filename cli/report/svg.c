@@ -40,7 +40,7 @@ size_t svg_kept_index(size_t k, size_t count, size_t most)
     return (size_t)((double)k * (double)(count - 1) / (double)(most - 1) + 0.5);
 }
 
-static bool drawable(const svg_chart *chart, double x, double y)
+static bool is_drawable(const svg_chart *chart, double x, double y)
 {
     return isfinite(x) && isfinite(y) && (x > 0 || !chart->log_x) && (y > 0 || !chart->log_y);
 }
@@ -48,7 +48,7 @@ static bool drawable(const svg_chart *chart, double x, double y)
 static size_t series_points(const svg_chart *chart, const svg_series *series)
 {
     size_t count = 0;
-    for (size_t i = 0; i < series->count; i++) count += drawable(chart, series->x[i], series->y[i]);
+    for (size_t i = 0; i < series->count; i++) count += is_drawable(chart, series->x[i], series->y[i]);
     return count;
 }
 
@@ -68,14 +68,14 @@ bool svg_worth_drawing(const svg_chart *chart)
 
 /* ---- Axes ---------------------------------------------------------------------------------------------------- */
 
-static double scaled(const axis *self, double value)
+static double scaled_value(const axis *self, double value)
 {
     return self->log ? log10(value) : value;
 }
 
-static double place(const axis *self, double value)
+static double place_value(const axis *self, double value)
 {
-    double pixels = self->begin + self->extent * ((scaled(self, value) - self->low) / (self->high - self->low));
+    double pixels = self->begin + self->extent * ((scaled_value(self, value) - self->low) / (self->high - self->low));
     return isfinite(pixels) ? fmax(-WIDTH, fmin(2 * WIDTH, pixels)) : self->begin;
 }
 
@@ -86,8 +86,8 @@ static bool find_range(const svg_chart *chart, bool of_y, axis *out)
     for (size_t k = 0; k < chart->count; k++) {
         const svg_series *series = &chart->series[k];
         for (size_t i = 0; i < series->count; i++) {
-            if (!drawable(chart, series->x[i], series->y[i])) continue;
-            double value = scaled(out, of_y ? series->y[i] : series->x[i]);
+            if (!is_drawable(chart, series->x[i], series->y[i])) continue;
+            double value = scaled_value(out, of_y ? series->y[i] : series->x[i]);
             out->low = fmin(out->low, value), out->high = fmax(out->high, value);
         }
     }
@@ -184,14 +184,14 @@ static void draw_axes(page *out, const svg_chart *chart, const axis *x, const ax
 {
     double bottom = y->begin, right = WIDTH - RIGHT;
     for (int i = 0; i < y->count; i++) {
-        double at = place(y, y->ticks[i]);
+        double at = place_value(y, y->ticks[i]);
         page_print(out, "<path class=\"grid\" d=\"M%d %.1fH%.1f\"/>", LEFT, at, right);
         page_print(out, "<text class=\"tick\" x=\"%d\" y=\"%.1f\" text-anchor=\"end\">", LEFT - 8, at + 4);
         tick_label(out, y, y->ticks[i], chart->percent);
         page_add(out, "</text>");
     }
     for (int i = 0; i < x->count; i++) {
-        double at = place(x, x->ticks[i]);
+        double at = place_value(x, x->ticks[i]);
         page_print(out, "<path class=\"axis\" d=\"M%.1f %.1fv5\"/>", at, bottom);
         page_print(out, "<text class=\"tick\" x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">", at, bottom + 19);
         tick_label(out, x, x->ticks[i], false);
@@ -203,7 +203,7 @@ static void draw_axes(page *out, const svg_chart *chart, const axis *x, const ax
     page_print(out,
                "<text class=\"label\" transform=\"translate(13 %.1f) rotate(-90)\" text-anchor=\"middle\">%s</text>\n",
                (TOP + bottom) / 2, chart->y_label);
-    if (chart->zero) page_print(out, "<path class=\"axis d1\" d=\"M%d %.1fH%.1f\"/>\n", LEFT, place(y, 0), right);
+    if (chart->zero) page_print(out, "<path class=\"axis d1\" d=\"M%d %.1fH%.1f\"/>\n", LEFT, place_value(y, 0), right);
     if (chart->diagonal)
         page_print(out, "<path class=\"axis d1\" d=\"M%d %.1fL%.1f %d\"/>\n", LEFT, bottom, right, TOP);
 }
@@ -212,7 +212,7 @@ static void draw_axes(page *out, const svg_chart *chart, const axis *x, const ax
 
 /* Returns the index of a series' color and marker, and sets *dashes to its dash style. Dotted series are not
    counted: they take color and marker of the series before. */
-static size_t look_of(const svg_chart *chart, size_t k, int *dashes)
+static size_t series_style(const svg_chart *chart, size_t k, int *dashes)
 {
     enum { DOTTED = 4 };
     size_t number = 0;
@@ -240,17 +240,17 @@ static void draw_mark(page *out, size_t series, double x, double y)
 enum { MARKED_POINTS = 30 }; /* markers on more points would hide the line */
 
 /* Draws the line of a series (marks = false) or the markers on it. */
-static void walk_series(page *out, const svg_chart *chart, size_t k, const axis *x, const axis *y, bool marks)
+static void draw_line_or_marks(page *out, const svg_chart *chart, size_t k, const axis *x, const axis *y, bool marks)
 {
     const svg_series *series = &chart->series[k];
     size_t points = series_points(chart, series), kept = svg_kept(points, SVG_MOST_POINTS), seen = 0, done = 0;
     int dashes;
     for (size_t i = 0; i < series->count && done < kept; i++) {
-        if (!drawable(chart, series->x[i], series->y[i])) continue;
+        if (!is_drawable(chart, series->x[i], series->y[i])) continue;
         if (seen++ != svg_kept_index(done, points, SVG_MOST_POINTS)) continue;
-        double at_x = place(x, series->x[i]), at_y = place(y, series->y[i]);
+        double at_x = place_value(x, series->x[i]), at_y = place_value(y, series->y[i]);
         if (marks)
-            draw_mark(out, look_of(chart, k, &dashes), at_x, at_y);
+            draw_mark(out, series_style(chart, k, &dashes), at_x, at_y);
         else
             page_print(out, "%s%.1f %.1f", done == 0 ? "M" : "L", at_x, at_y);
         done++;
@@ -268,8 +268,8 @@ static void draw_dots(page *out, const svg_chart *chart, size_t k, const axis *x
         page_print(out, "<path class=\"dots c%d\" d=\"", (int)(k % SVG_COLORS));
         for (size_t i = layer; i < kept; i += LAYERS) {
             size_t at = svg_kept_index(i, series->count, SVG_MOST_DOTS);
-            if (drawable(chart, series->x[at], series->y[at]))
-                page_print(out, "M%.1f %.1fh0", place(x, series->x[at]), place(y, series->y[at]));
+            if (is_drawable(chart, series->x[at], series->y[at]))
+                page_print(out, "M%.1f %.1fh0", place_value(x, series->x[at]), place_value(y, series->y[at]));
         }
         page_add(out, "\"/>\n");
     }
@@ -285,18 +285,18 @@ static void draw_series(page *out, const svg_chart *chart, size_t k, const axis 
     }
     if (points > 1) {
         int dashes;
-        size_t look = look_of(chart, k, &dashes);
+        size_t look = series_style(chart, k, &dashes);
         page_print(out, "<path class=\"line c%d d%d\" d=\"", (int)(look % SVG_COLORS), dashes);
-        walk_series(out, chart, k, x, y, false);
+        draw_line_or_marks(out, chart, k, x, y, false);
         page_add(out, "\"/>\n");
     }
-    if (points <= MARKED_POINTS) walk_series(out, chart, k, x, y, true);
+    if (points <= MARKED_POINTS) draw_line_or_marks(out, chart, k, x, y, true);
 }
 
 /* ---- Descriptions ------------------------------------------------------------------------------------------------ */
 
 /* Writes the description for screen readers: the number of dots, or the first and last point of each series. */
-static void describe(page *out, const svg_chart *chart)
+static void describe_series(page *out, const svg_chart *chart)
 {
     if (chart->dots) {
         page_print(out, "%G points.", (double)svg_points(chart));
@@ -306,7 +306,7 @@ static void describe(page *out, const svg_chart *chart)
         const svg_series *series = &chart->series[k];
         size_t first = series->count, last = 0;
         for (size_t i = 0; i < series->count; i++) {
-            if (!drawable(chart, series->x[i], series->y[i])) continue;
+            if (!is_drawable(chart, series->x[i], series->y[i])) continue;
             if (first == series->count) first = i;
             last = i;
         }
@@ -331,7 +331,7 @@ void svg_legend(page *out, const svg_chart *chart)
     page_add(out, "<ul class=\"legend\">");
     for (size_t k = 0; k < chart->count; k++) {
         int dashes;
-        size_t look = look_of(chart, k, &dashes);
+        size_t look = series_style(chart, k, &dashes);
         if (series_points(chart, &chart->series[k]) == 0) continue;
         page_print(out,
                    "<li><svg viewBox=\"0 0 30 12\" aria-hidden=\"true\"><path class=\"line c%d d%d\" d=\"M1 6H29\"/>",
@@ -354,7 +354,7 @@ void svg_line_chart(page *out, const svg_chart *chart)
     finish_axis(&y, true, chart->y_from_zero, chart->percent, false);
     open_svg(out, chart->title, WIDTH, height);
     page_add(out, "<desc>");
-    describe(out, chart);
+    describe_series(out, chart);
     page_add(out, "</desc>\n");
     draw_axes(out, chart, &x, &y);
     for (size_t k = 0; k < chart->count; k++) draw_series(out, chart, k, &x, &y);

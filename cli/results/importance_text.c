@@ -18,18 +18,18 @@ typedef struct rank {
     double drop;
 } rank;
 
-static int by_drop(const void *a, const void *b)
+static int compare_drops(const void *a, const void *b)
 {
     const rank *left = a, *right = b;
     if (left->drop != right->drop) return left->drop < right->drop ? 1 : -1;
     return (left->column > right->column) - (left->column < right->column);
 }
 
-static rank *ranked(const mercer_importance_info *info)
+static rank *rank_columns(const mercer_importance_info *info)
 {
     rank *list = cli_allocate(info->columns + 1, sizeof *list);
     for (int64_t j = 0; j < info->columns; j++) list[j] = (rank){j, info->drops[j]};
-    qsort(list, (size_t)info->columns, sizeof *list, by_drop);
+    qsort(list, (size_t)info->columns, sizeof *list, compare_drops);
     return list;
 }
 
@@ -63,7 +63,7 @@ int cli_show_importance(const cli_values *v, const mercer_importance *importance
 {
     mercer_importance_info info = {.struct_size = sizeof info};
     mercer_importance_query(importance, &info);
-    CLI_OWNED(cli_drop) rank *order = ranked(&info);
+    CLI_OWNED(cli_drop) rank *order = rank_columns(&info);
     int code = CLI_OK;
     if (cli_flag(v, "json")) {
         code = cli_print_answer(importance_json(&info, order));
@@ -102,7 +102,7 @@ enum {
 };
 
 /* Returns up to `most` evenly spaced rows as a new dataset; NULL on error. */
-static mercer_dataset *some_rows(const mercer_dataset *data, int64_t most)
+static mercer_dataset *spread_rows(const mercer_dataset *data, int64_t most)
 {
     int64_t all = cli_data_info(data).rows, count = all < most ? all : most;
     CLI_OWNED(cli_drop) int64_t *rows = cli_allocate(count + 1, sizeof *rows);
@@ -191,15 +191,15 @@ static void log_dependence(cli_log *log, mercer_model *model, const mercer_datas
     cli_log_event(log, "chart",
                   json_pack("{so ss ss so ss so}", "title", cli_json_text(name), "section", "Partial dependence",
                             "text",
-                            "The mean prediction when a column has one value in all rows, the others as they are: the "
-                            "columns that matter most.",
+                            "The mean prediction when one column has the same value in all rows and the other columns "
+                            "are unchanged, for the most important columns.",
                             "x", cli_json_text(name), "y", "mean prediction", "series", series));
 }
 
 /* Logs the dependence on the most important columns: charts of numeric columns first, so that they are placed side
    by side, then tables of categories. */
-static void log_shown(cli_log *log, mercer_model *model, const mercer_dataset *data, const mercer_importance_info *info,
-                      const rank *order)
+static void log_importance_and_dependence(cli_log *log, mercer_model *model, const mercer_dataset *data,
+                                          const mercer_importance_info *info, const rank *order)
 {
     const char *text = cli_model_info(model).schema;
     json_auto_t *schema = text != NULL ? json_loads(text, 0, NULL) : NULL;
@@ -219,13 +219,13 @@ void cli_log_importance(cli_log *log, mercer_model *model, const mercer_dataset 
     mercer_importance_info info = {.struct_size = sizeof info};
     mercer_importance *importance = NULL;
     if (about.feature_names == NULL || about.features > MOST_COLUMNS) return;
-    mercer_dataset *some = some_rows(data, PERMUTED_ROWS), *few = some_rows(data, DEPENDENCE_ROWS);
+    mercer_dataset *some = spread_rows(data, PERMUTED_ROWS), *few = spread_rows(data, DEPENDENCE_ROWS);
     options.repeats = 1;
     if (some != NULL && few != NULL && mercer_permutation_importance(&importance, model, some, &options) == MERCER_OK) {
         mercer_importance_query(importance, &info);
-        CLI_OWNED(cli_drop) rank *order = ranked(&info);
+        CLI_OWNED(cli_drop) rank *order = rank_columns(&info);
         log_importance(log, &info, order);
-        log_shown(log, model, few, &info, order);
+        log_importance_and_dependence(log, model, few, &info, order);
     }
     mercer_importance_free(importance);
     mercer_dataset_free(few);

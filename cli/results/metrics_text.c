@@ -45,7 +45,7 @@ void cli_metrics_clear(mercer_metrics *metrics)
     for (int k = 0; k < MEASURES; k++) memcpy((char *)metrics + measures[k].offset, &none, sizeof none);
 }
 
-static double measure(const mercer_metrics *metrics, int k)
+static double metric_value(const mercer_metrics *metrics, int k)
 {
     double value;
     memcpy(&value, (const char *)metrics + measures[k].offset, sizeof value);
@@ -58,7 +58,7 @@ json_t *cli_metrics_json(const mercer_metrics *metrics)
     json_t *object = json_object();
     int values = metrics->task == MERCER_TASK_REGRESSION;
     for (int k = 0; k < MEASURES; k++) {
-        double value = measure(metrics, k);
+        double value = metric_value(metrics, k);
         if (isfinite(value) || (values && strcmp(measures[k].name, "r2") == 0))
             json_object_set_new(object, measures[k].name, cli_json_real(value));
     }
@@ -288,7 +288,7 @@ int cli_show_metrics(const cli_values *v, const cli_metrics *m, const mercer_mod
     int calibrated = cli_model_info(model).calibrated, classes = m->all.task == MERCER_TASK_CLASSIFICATION;
     if (cli_flag(v, "json")) return show_json(v, m, names);
     for (int k = 0; k < MEASURES; k++) {
-        double value = measure(&m->all, k);
+        double value = metric_value(&m->all, k);
         if (measures[k].title == NULL || !isfinite(value)) continue;
         const char *note = strcmp(measures[k].name, "temperature") == 0 && !calibrated ? " (not calibrated)" : "";
         printf(measures[k].percent ? "%-17s %.2f %%\n" : "%-17s %.6g%s\n", measures[k].title,
@@ -300,7 +300,7 @@ int cli_show_metrics(const cli_values *v, const cli_metrics *m, const mercer_mod
                classes ? "mean size" : "mean width", m->all.interval_size);
     printf("rows              %s in %s\n", cli_count_text(rows, m->all.rows), cli_seconds_text(seconds, m->seconds));
     if (m->all.ranked_rows < m->all.rows && m->all.weight == (double)m->all.rows)
-        printf("                  %s of them, evenly spaced, for metrics by rank\n",
+        printf("                  rank metrics (such as AUC) from %s of them, evenly spaced\n",
                cli_count_text(rows, m->all.ranked_rows));
     if (m->all.outputs > 1 && cli_flag(v, "each")) print_each(m, names);
     if (classes && cli_flag(v, "confusion")) {

@@ -181,7 +181,7 @@ static void put_npy_header(const cli_writer *w, int64_t rows)
     fprintf(w->file, "%s%*s\n", header, padded - 1 - length, "");
 }
 
-static double element(const mercer_matrix *m, int64_t i, int64_t j)
+static double matrix_element(const mercer_matrix *m, int64_t i, int64_t j)
 {
     if (m->dtype == MERCER_F64) return ((const double *)m->data)[i * m->ld + j];
     return (double)((const float *)m->data)[i * m->ld + j];
@@ -191,11 +191,11 @@ static int64_t best_output(const mercer_matrix *m, int64_t i)
 {
     int64_t best = 0;
     for (int64_t j = 1; j < m->cols; j++)
-        if (element(m, i, j) > element(m, i, best)) best = j;
+        if (matrix_element(m, i, j) > matrix_element(m, i, best)) best = j;
     return best;
 }
 
-static int set_has(const cli_writer *w, int64_t label)
+static int set_contains(const cli_writer *w, int64_t label)
 {
     for (int64_t k = 0; k < w->outputs && w->members[k] >= 0; k++)
         if (w->members[k] == label) return 1;
@@ -207,11 +207,11 @@ static void put_npy_row(const cli_writer *w, const mercer_matrix *m, int64_t i)
     int64_t best = best_output(m, i);
     if (w->result == CLI_RESULT_VALUES && w->radius != NULL) {
         for (int64_t j = 0; j < w->outputs; j++) {
-            double f = element(m, i, j), all[3] = {f, f - w->radius[j], f + w->radius[j]};
+            double f = matrix_element(m, i, j), all[3] = {f, f - w->radius[j], f + w->radius[j]};
             fwrite(all, sizeof *all, 3, w->file);
         }
     } else if (w->result != CLI_RESULT_VALUES && w->radius != NULL) {
-        for (int64_t j = 0; j < w->outputs; j++) fputc(set_has(w, j), w->file);
+        for (int64_t j = 0; j < w->outputs; j++) fputc(set_contains(w, j), w->file);
     } else if (w->result != CLI_RESULT_CLASS) {
         size_t size = (size_t)cli_dtype_size(m->dtype);
         fwrite((const char *)m->data + (size_t)(i * m->ld) * size, size, (size_t)m->cols, w->file);
@@ -291,7 +291,7 @@ static void put_field_name(const cli_writer *w, int64_t *k)
 static void put_values(const cli_writer *w, const mercer_matrix *m, int64_t i, int64_t *k)
 {
     for (int64_t j = 0; j < w->outputs; j++) {
-        double f = element(m, i, j);
+        double f = matrix_element(m, i, j);
         put_field_name(w, k);
         put_number(w, f, w->single);
         for (int side = -1; side <= 1 && w->radius != NULL; side += 2) {
@@ -311,7 +311,7 @@ static void put_probabilities(const cli_writer *w, const mercer_matrix *m, int64
         if (json) fputc(j > 0 ? ',' : '{', w->file);
         if (json) put_json_text(w, w->labels[j]);
         if (json) fputc(':', w->file);
-        put_number(w, element(m, i, j), 0);
+        put_number(w, matrix_element(m, i, j), 0);
     }
     if (json) fputc('}', w->file);
 }

@@ -14,7 +14,7 @@ typedef struct weight {
     double value;
 } weight;
 
-static int by_value(const void *a, const void *b)
+static int compare_values(const void *a, const void *b)
 {
     const weight *left = a, *right = b;
     if (left->value != right->value) return left->value < right->value ? 1 : -1;
@@ -33,7 +33,7 @@ static weight *weights_of(const mercer_matrix *map, int64_t d)
         for (int64_t j = 0; map->rows > 1 && j < map->cols; j++)
             all[k].value += a[k * map->ld + j] * a[k * map->ld + j];
     }
-    qsort(all, (size_t)d, sizeof *all, by_value);
+    qsort(all, (size_t)d, sizeof *all, compare_values);
     return all;
 }
 
@@ -62,8 +62,8 @@ static json_t *feature_rows(const cli_job *job, const mercer_matrix *map)
 }
 
 /* Returns a line chart of values at first, first + 1, ... */
-static json_t *chart(const char *title, const char *x, const char *y, int64_t first, const double *values,
-                     int64_t count)
+static json_t *values_chart(const char *title, const char *x, const char *y, int64_t first, const double *values,
+                            int64_t count)
 {
     json_t *places = json_array(), *heights = json_array();
     for (int64_t i = 0; i < count; i++) {
@@ -82,7 +82,7 @@ static json_t *spectrum_chart(const mercer_matrix *map)
     CLI_OWNED(cli_drop) double *values = cli_allocate(map->cols, sizeof *values);
     for (int64_t j = 0; j < map->cols; j++)
         for (int64_t k = 0; k < map->rows; k++) values[j] += a[k * map->ld + j] * a[k * map->ld + j];
-    return chart("Eigenvalues of the metric", "direction", "eigenvalue", 1, values, map->cols);
+    return values_chart("Eigenvalues of the metric", "direction", "eigenvalue", 1, values, map->cols);
 }
 
 /* Returns |M| as an image, dark where it is large; each entry is a square of `each` pixels per side. */

@@ -33,7 +33,7 @@ static int next_byte(reader *r)
 }
 
 /* Reads a hexadecimal number and the byte after it; *byte is -1 at the end. */
-static uintptr_t take_number(reader *r, int *byte)
+static uintptr_t read_hex_number(reader *r, int *byte)
 {
     uintptr_t value = 0;
     while ((*byte = next_byte(r)) >= 0) {
@@ -46,13 +46,13 @@ static uintptr_t take_number(reader *r, int *byte)
 
 /* Finds the file mapped at the address; lines are "low-high rights offset device node /name". Returns 0 if there is
    none. */
-static int find_name(uintptr_t address, char name[PATH_MAX])
+static int find_mapped_file(uintptr_t address, char name[PATH_MAX])
 {
     static reader r;
     size_t length = 0;
     r = (reader){.descriptor = open("/proc/self/maps", O_RDONLY | O_CLOEXEC)};
     for (int byte = 0; r.descriptor >= 0 && byte >= 0 && length == 0;) {
-        uintptr_t low = take_number(&r, &byte), high = byte == '-' ? take_number(&r, &byte) : 0;
+        uintptr_t low = read_hex_number(&r, &byte), high = byte == '-' ? read_hex_number(&r, &byte) : 0;
         int here = address >= low && address < high;
         for (; byte >= 0 && byte != '\n'; byte = next_byte(&r)) {
             if (!here || (length == 0 && byte != '/') || length + 1 >= PATH_MAX) continue;
@@ -64,7 +64,7 @@ static int find_name(uintptr_t address, char name[PATH_MAX])
     return length > 0;
 }
 
-static void put(const char *text)
+static void write_error_text(const char *text)
 {
     for (size_t left = strlen(text); left > 0;) {
         ssize_t done = write(STDERR_FILENO, text, left);
@@ -73,28 +73,29 @@ static void put(const char *text)
     }
 }
 
-static void on_bus(int number, siginfo_t *info, void *context)
+static void handle_sigbus(int number, siginfo_t *info, void *context)
 {
     static atomic_flag begun = ATOMIC_FLAG_INIT;
     static char name[PATH_MAX];
     (void)context;
     while (atomic_flag_test_and_set(&begun)) pause(); /* another thread is already handling it */
-    if (info->si_code <= 0 || !find_name((uintptr_t)info->si_addr, name)) {
+    if (info->si_code <= 0 || !find_mapped_file((uintptr_t)info->si_addr, name)) {
         signal(number, SIG_DFL);
         raise(number); /* delivered when this handler returns */
         return;
     }
     cli_remove_unfinished();
-    put("mercer: ");
-    put(name);
-    put(": was truncated or became unreadable while in use; replace such files by renaming a new one, or use "
+    write_error_text("mercer: ");
+    write_error_text(name);
+    write_error_text(
+        ": was truncated or became unreadable while in use; replace such files by renaming a new one, or use "
         "--no-map\n");
     _exit(CLI_IO);
 }
 
 void cli_outlive_files(void)
 {
-    struct sigaction action = {.sa_sigaction = on_bus};
+    struct sigaction action = {.sa_sigaction = handle_sigbus};
     sigemptyset(&action.sa_mask);
     action.sa_flags = SA_SIGINFO;
     sigaction(SIGBUS, &action, NULL);

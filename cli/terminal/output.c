@@ -27,7 +27,7 @@ static char *folder_of(const char *path)
 }
 
 /* Deletes temporary files of the same output whose program was killed: they are not locked any more. */
-static void remove_remains(const char *folder, const char *name)
+static void remove_abandoned_files(const char *folder, const char *name)
 {
     DIR *list = opendir(folder);
     CLI_OWNED(cli_drop) char *begin = cli_format(".%s.", name);
@@ -44,7 +44,7 @@ static void remove_remains(const char *folder, const char *name)
 }
 
 /* Locks a new file. Returns 0 if another program deleted it before it was locked, because it looked abandoned. */
-static int hold(int descriptor)
+static int lock_new_file(int descriptor)
 {
     struct stat state;
     if (flock(descriptor, LOCK_EX) != 0) return 1; /* without file locks, leftover files are not removed */
@@ -53,20 +53,20 @@ static int hold(int descriptor)
 
 /* Creates an empty temporary file in the folder of `path`, locked to mark it as in use; *out is its name, shortened
    if necessary. Returns a descriptor, or -1 with the error printed. */
-static int new_file(const char *path, char **out)
+static int create_locked_file(const char *path, char **out)
 {
     enum { MORE = 12 }; /* characters added to the name */
     CLI_OWNED(cli_drop) char *folder = folder_of(path);
     const char *slash = strrchr(path, '/');
     CLI_OWNED(cli_drop) char *base = cli_format("%.*s", NAME_MAX - MORE, slash != NULL ? slash + 1 : path);
-    remove_remains(folder, base);
+    remove_abandoned_files(folder, base);
     int descriptor = -1;
     do {
         if (descriptor >= 0) close(descriptor);
         free(*out);
         *out = cli_format("%s/.%s.XXXXXX.tmp", folder, base);
         descriptor = mkostemps(*out, 4, O_CLOEXEC);
-    } while (descriptor >= 0 && !hold(descriptor));
+    } while (descriptor >= 0 && !lock_new_file(descriptor));
     if (descriptor < 0) {
         cli_error(CLI_IO, "%s: cannot create a file in %s: %s", path, folder, strerror(errno));
         free(*out);
@@ -76,7 +76,7 @@ static int new_file(const char *path, char **out)
 }
 
 /* Returns the target of a symbolic link, or a copy of the path. Release with free; NULL with the error printed. */
-static char *resolve(const char *path)
+static char *resolve_link(const char *path)
 {
     struct stat state;
     if (lstat(path, &state) == 0 && S_ISLNK(state.st_mode)) {
@@ -88,8 +88,8 @@ static char *resolve(const char *path)
 }
 
 /* Creates the temporary file for an output that may exist, after checking that it can be replaced. Returns like
-   new_file. */
-static int make_temporary(const char *path, char **out)
+   create_locked_file. */
+static int create_temporary(const char *path, char **out)
 {
     struct stat state;
     if (stat(path, &state) != 0 && errno == ENAMETOOLONG) {
@@ -110,14 +110,14 @@ static int make_temporary(const char *path, char **out)
             return -1;
         }
     }
-    return new_file(path, out);
+    return create_locked_file(path, out);
 }
 
 int cli_check_output(const char *path)
 {
     if (strcmp(path, "-") == 0 || cli_rank() > 0) return CLI_OK;
-    CLI_OWNED(cli_drop) char *temporary = NULL, *file = resolve(path);
-    int descriptor = file != NULL ? make_temporary(file, &temporary) : -1;
+    CLI_OWNED(cli_drop) char *temporary = NULL, *file = resolve_link(path);
+    int descriptor = file != NULL ? create_temporary(file, &temporary) : -1;
     if (descriptor < 0) return CLI_IO;
     unlink(temporary);
     close(descriptor);
@@ -144,8 +144,8 @@ int cli_output_open(cli_output **out, const char *path)
         *out = NULL;
         return cli_error(CLI_IO, "/dev/null: cannot be opened: %s", strerror(errno));
     }
-    output->path = resolve(path);
-    int descriptor = output->path != NULL ? make_temporary(output->path, &output->temporary) : -1;
+    output->path = resolve_link(path);
+    int descriptor = output->path != NULL ? create_temporary(output->path, &output->temporary) : -1;
     if (descriptor < 0) {
         free_output(output);
         return CLI_IO;

@@ -30,7 +30,7 @@ void cli_log_progress(cli_log *log, const mercer_progress *p, int ended)
 }
 
 /* Logs progress, between epochs at most once per second. */
-static void log_now_and_then(cli_watch *watch, const mercer_progress *p, int ended)
+static void log_progress(cli_watch *watch, const mercer_progress *p, int ended)
 {
     if (!ended && p->seconds - watch->last_logged < 1) return;
     watch->last_logged = p->seconds;
@@ -38,7 +38,7 @@ static void log_now_and_then(cli_watch *watch, const mercer_progress *p, int end
 }
 
 /* Appends a formatted value to a text, truncated to its capacity. */
-static void append(char *text, size_t size, const char *format, double value)
+static void append_value(char *text, size_t size, const char *format, double value)
 {
     size_t used = strlen(text);
     if (used + 1 < size) snprintf(text + used, size - used, format, value);
@@ -55,15 +55,15 @@ static void draw_progress(cli_watch *watch, const mercer_progress *p, int ended)
         snprintf(text, sizeof text, "%s %" PRId64 "/%" PRId64, watch->unit, epoch, p->epochs);
     else
         snprintf(text, sizeof text, "solving");
-    if (isfinite(p->train_loss)) append(text, sizeof text, "  loss %.5f", p->train_loss);
+    if (isfinite(p->train_loss)) append_value(text, sizeof text, "  loss %.5f", p->train_loss);
     if (isfinite(watch->validation_accuracy))
-        append(text, sizeof text, "  validation %.2f %%", 100 * watch->validation_accuracy);
+        append_value(text, sizeof text, "  validation %.2f %%", 100 * watch->validation_accuracy);
     else if (isfinite(watch->validation_loss))
-        append(text, sizeof text, "  validation loss %.5f", watch->validation_loss);
+        append_value(text, sizeof text, "  validation loss %.5f", watch->validation_loss);
     if (rate >= 10000)
-        append(text, sizeof text, "  %.0fk rows/s", rate / 1000);
+        append_value(text, sizeof text, "  %.0fk rows/s", rate / 1000);
     else if (rate > 0)
-        append(text, sizeof text, "  %.0f rows/s", rate);
+        append_value(text, sizeof text, "  %.0f rows/s", rate);
     if (passes > 0 && done < (double)p->epochs) {
         size_t used = strlen(text);
         cli_seconds_text(eta, seconds / passes * ((double)p->epochs - done));
@@ -92,11 +92,11 @@ static void print_epoch(cli_watch *watch, const mercer_progress *p)
         snprintf(text, sizeof text, "%s %" PRId64 "/%" PRId64 ": ", watch->unit, p->epoch, p->epochs);
     else
         snprintf(text, sizeof text, "solved: ");
-    if (isfinite(p->train_loss)) append(text, sizeof text, "loss %.6f, ", p->train_loss);
-    if (isfinite(p->train_accuracy)) append(text, sizeof text, "accuracy %.2f %%, ", 100 * p->train_accuracy);
-    if (isfinite(p->validation_loss)) append(text, sizeof text, "validation loss %.6f, ", p->validation_loss);
+    if (isfinite(p->train_loss)) append_value(text, sizeof text, "loss %.6f, ", p->train_loss);
+    if (isfinite(p->train_accuracy)) append_value(text, sizeof text, "accuracy %.2f %%, ", 100 * p->train_accuracy);
+    if (isfinite(p->validation_loss)) append_value(text, sizeof text, "validation loss %.6f, ", p->validation_loss);
     if (isfinite(p->validation_accuracy))
-        append(text, sizeof text, "validation accuracy %.2f %%, ", 100 * p->validation_accuracy);
+        append_value(text, sizeof text, "validation accuracy %.2f %%, ", 100 * p->validation_accuracy);
     cli_say(watch->job->v, "%s%s", text, cli_seconds_text(seconds, p->seconds));
 }
 
@@ -129,7 +129,7 @@ void cli_watch_plan(cli_watch *watch, const mercer_plan *plan)
 }
 
 /* Prints changes of the plan that were made in set-up. */
-static void look_at_plan(cli_watch *watch)
+static void report_plan_changes(cli_watch *watch)
 {
     CLI_OWNED(cli_drop) mercer_report *report = cli_allocate(1, sizeof *report);
     report->struct_size = sizeof *report;
@@ -138,7 +138,7 @@ static void look_at_plan(cli_watch *watch)
 }
 
 /* Writes a checkpoint if SIGUSR1 requested one. A request on one rank is enough. */
-static void keep_if_asked(cli_watch *watch)
+static void checkpoint_if_requested(cli_watch *watch)
 {
     int silent = cli_rank() > 0 && !cli_is_mpi(); /* leave the request to the thread of rank 0, which can print */
     if (watch->trainer == NULL || silent || !cli_take_request()) return;
@@ -168,7 +168,7 @@ int cli_watch_progress(void *user, const mercer_progress *p)
 {
     cli_watch *watch = user;
     if (strcmp(p->stage, "training") != 0) return cli_watch_stages(&watch->bar, p);
-    keep_if_asked(watch);
+    checkpoint_if_requested(watch);
     cli_timeline_progress(&watch->job->timeline, p);
     if (p->phase != NULL) {
         draw_setup(watch, p);
@@ -178,7 +178,7 @@ int cli_watch_progress(void *user, const mercer_progress *p)
     int ended = p->pass_samples == 0 && p->epoch > watch->epoch;
     if (!watch->begun) {
         if (watch->keeps) cli_end_by_itself();
-        look_at_plan(watch);
+        report_plan_changes(watch);
         watch->begun = 1;
         watch->first_samples = ended ? 0 : p->samples;
         watch->first_seconds = ended ? 0 : p->seconds;
@@ -187,7 +187,7 @@ int cli_watch_progress(void *user, const mercer_progress *p)
     if (ended) watch->epoch = p->epoch;
     if (isfinite(p->validation_accuracy)) watch->validation_accuracy = p->validation_accuracy;
     if (isfinite(p->validation_loss)) watch->validation_loss = p->validation_loss;
-    log_now_and_then(watch, p, ended);
+    log_progress(watch, p, ended);
     if (watch->bar.on)
         draw_progress(watch, p, ended);
     else if (ended)
@@ -347,14 +347,14 @@ void cli_show_plan(const cli_job *job, const mercer_plan *plan, FILE *file)
     cli_table_row(table, "centers",
                   cli_format("%s, %s, %s", cli_count_text(count, job->fit.centers), cli_job_center_method(job),
                              cli_dtype_name(centers)));
-    if (job->fit.members > 1) cli_table_row(table, "models", cli_format("mean of %" PRId64, job->fit.members));
+    if (job->fit.members > 1) cli_table_row(table, "models", cli_format("average of %" PRId64, job->fit.members));
     cli_table_row(table, "solver", solver_text(plan));
     cli_table_row(table, "precision", cli_copy(cli_dtype_name(plan->precision)));
     cli_table_row(table, "memory",
                   cli_job_on_device(job)
                       ? cli_format("%s for training, on the device%s", cli_bytes_text(bytes, plan->bytes),
                                    cli_ranks() > 1 ? "s" : "")
-                      : cli_format("%s for training, %s in total", cli_bytes_text(bytes, plan->bytes),
+                      : cli_format("%s for training; limit of the whole fit: %s", cli_bytes_text(bytes, plan->bytes),
                                    cli_bytes_text(budget, job->fit.memory)));
     cli_table_row(table, "time",
                   cli_format("about %s in total", cli_seconds_text(seconds, job->fit.predicted_seconds)));

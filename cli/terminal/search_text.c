@@ -8,7 +8,7 @@
 
 enum { SIZES = 3, STAGE = 0, ERROR = 1, EXPONENT = 2, RIDGE = 3 };
 
-static double entry(const mercer_matrix *steps, int64_t i, int column)
+static double step_value(const mercer_matrix *steps, int64_t i, int column)
 {
     return ((const double *)steps->data)[i * steps->ld + column];
 }
@@ -17,10 +17,10 @@ static json_t *steps_json(const mercer_matrix *steps)
 {
     json_t *list = json_array();
     for (int64_t i = 0; i < steps->rows; i++)
-        json_array_append_new(list, json_pack("{si so so so}", "stage", (int)entry(steps, i, STAGE), "error",
-                                              cli_json_real(entry(steps, i, ERROR)), "exponent",
-                                              cli_json_real(entry(steps, i, EXPONENT)), "ridge",
-                                              cli_json_real(entry(steps, i, RIDGE))));
+        json_array_append_new(list, json_pack("{si so so so}", "stage", (int)step_value(steps, i, STAGE), "error",
+                                              cli_json_real(step_value(steps, i, ERROR)), "exponent",
+                                              cli_json_real(step_value(steps, i, EXPONENT)), "ridge",
+                                              cli_json_real(step_value(steps, i, RIDGE))));
     return list;
 }
 
@@ -58,14 +58,14 @@ json_t *cli_decisions_json(const mercer_fitting *fitting)
 /* Returns a chart of the smoothed held-out error of each step, one curve per stage. */
 static json_t *step_chart(const mercer_matrix *steps)
 {
-    static const char *const names[] = {"norm 1", "norm 2", "norm 1, larger draws", "norm 2, larger draws"};
+    static const char *const names[] = {"norm 1", "norm 2", "norm 1, larger samples", "norm 2, larger samples"};
     json_t *series = json_array();
     for (int stage = 1; stage <= 4; stage++) {
         json_t *x = json_array(), *y = json_array();
         for (int64_t i = 0; i < steps->rows; i++)
-            if ((int)entry(steps, i, STAGE) == stage) {
+            if ((int)step_value(steps, i, STAGE) == stage) {
                 json_array_append_new(x, json_integer(i + 1));
-                json_array_append_new(y, cli_json_real(entry(steps, i, ERROR)));
+                json_array_append_new(y, cli_json_real(step_value(steps, i, ERROR)));
             }
         if (json_array_size(x) > 0)
             json_array_append_new(series, json_pack("{ss so so}", "name", names[stage - 1], "x", x, "y", y));

@@ -41,7 +41,7 @@ static atomic_int terminal; /* true: stderr is a terminal, so a progress bar may
 
 /* ---- Async-signal-safe functions --------------------------------------------------------------------------------- */
 
-static void put(const char *text)
+static void write_error_text(const char *text)
 {
     for (size_t left = strlen(text); left > 0;) {
         ssize_t done = write(STDERR_FILENO, text, left);
@@ -51,7 +51,7 @@ static void put(const char *text)
 }
 
 /* Finds the name of an open file through /proc/self/fd/N. Returns 0 if there is none. */
-static int find_name(int descriptor, char name[PATH_MAX])
+static int find_open_file(int descriptor, char name[PATH_MAX])
 {
     char link[32] = "/proc/self/fd/", digits[12];
     int count = 0;
@@ -73,7 +73,7 @@ static int is_temporary(const char *path)
 }
 
 /* Unfinished output is a file with a temporary name that this process has open for writing and has locked. Without
-   the lock it may belong to another process: remove_remains opens such files to test their lock. */
+   the lock it may belong to another process: remove_abandoned_files opens such files to test their lock. */
 int cli_remove_unfinished(void)
 {
     enum { MOST = 1024 };
@@ -81,31 +81,33 @@ int cli_remove_unfinished(void)
     int removed = 0;
     for (int i = STDERR_FILENO + 1; i < MOST; i++) {
         int flags = fcntl(i, F_GETFL);
-        if (flags < 0 || (flags & O_ACCMODE) == O_RDONLY || !find_name(i, name) || !is_temporary(name)) continue;
+        if (flags < 0 || (flags & O_ACCMODE) == O_RDONLY || !find_open_file(i, name) || !is_temporary(name)) continue;
         if (flock(i, LOCK_EX | LOCK_NB) == 0 && unlink(name) == 0) removed++;
     }
     return removed;
 }
 
-static _Noreturn void quit(int number)
+static _Noreturn void end_program(int number)
 {
     static atomic_flag begun = ATOMIC_FLAG_INIT;
     while (atomic_flag_test_and_set(&begun)) pause(); /* another thread is about to end the program */
     int removed = cli_remove_unfinished();
-    if (atomic_load(&terminal)) put("\r\033[K");
-    put("mercer: ");
-    put(ending.text);
-    put(ending.text[0] != '\0' ? "" : removed > 0 ? "interrupted; unfinished output was removed" : "interrupted");
-    put("\n");
+    if (atomic_load(&terminal)) write_error_text("\r\033[K");
+    write_error_text("mercer: ");
+    write_error_text(ending.text);
+    write_error_text(ending.text[0] != '\0' ? ""
+                     : removed > 0          ? "interrupted; unfinished output was removed"
+                                            : "interrupted");
+    write_error_text("\n");
     _exit(ending.code != 0 ? ending.code : 128 + number);
 }
 
 /* ---- Handlers ---------------------------------------------------------------------------------------------------- */
 
-static void on_signal(int number)
+static void handle_end_signal(int number)
 {
     int mode = atomic_load(&ending.mode), error = errno;
-    if (mode == AT_ONCE) quit(number);
+    if (mode == AT_ONCE) end_program(number);
     int before = atomic_exchange(&caught, number);
     if (before == SIGINT && number == SIGINT) {
         cli_remove_unfinished();
@@ -116,13 +118,13 @@ static void on_signal(int number)
     errno = error;
 }
 
-static void on_alarm(int number)
+static void handle_alarm(int number)
 {
     (void)number;
-    if (atomic_load(&ending.mode) != BY_ITSELF) quit(atomic_load(&caught));
+    if (atomic_load(&ending.mode) != BY_ITSELF) end_program(atomic_load(&caught));
 }
 
-static void handle(int number, void (*handler)(int))
+static void set_handler(int number, void (*handler)(int))
 {
     struct sigaction action = {.sa_handler = handler};
     sigemptyset(&action.sa_mask);
@@ -138,12 +140,12 @@ void cli_catch_signals(void)
     for (size_t i = 0; i < sizeof asking / sizeof asking[0]; i++) {
         /* nohup: an ignored SIGHUP means that the run should continue without its terminal. */
         if (asking[i] == SIGHUP && sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler == SIG_IGN) continue;
-        handle(asking[i], on_signal);
+        set_handler(asking[i], handle_end_signal);
     }
-    handle(SIGALRM, on_alarm);
+    set_handler(SIGALRM, handle_alarm);
 }
 
-static void on_request(int number)
+static void handle_checkpoint_request(int number)
 {
     (void)number;
     atomic_store(&asked, 1);
@@ -151,7 +153,7 @@ static void on_request(int number)
 
 void cli_keep_on_request(void)
 {
-    handle(SIGUSR1, on_request);
+    set_handler(SIGUSR1, handle_checkpoint_request);
 }
 
 int cli_take_request(void)
@@ -168,7 +170,7 @@ void cli_end_on_signals(int grace, int code, const char *text)
     ending.code = code;
     snprintf(ending.text, sizeof ending.text, "%s", text != NULL ? text : "");
     atomic_store(&ending.mode, grace > 0 ? AFTER_GRACE : AT_ONCE);
-    if (cli_signal() != 0) quit(cli_signal()); /* the signal came in between */
+    if (cli_signal() != 0) end_program(cli_signal()); /* the signal came in between */
 }
 
 void cli_end_by_itself(void)

@@ -147,7 +147,7 @@ void cli_table_line(cli_table *table)
 }
 
 /* Returns whether a line may break at this space: "p = 4" and "5 %" stay together. */
-static int may_break(const char *text, size_t at)
+static int can_break(const char *text, size_t at)
 {
     return text[at] == ' ' && at > 0 && text[at - 1] != '=' && text[at + 1] != '=' && text[at + 1] != '%';
 }
@@ -159,7 +159,7 @@ static size_t first_part(const char *text, int room)
     size_t end = 0;
     int width = 0;
     for (size_t i = 0;; i++) {
-        if (may_break(text, i) || text[i] == '\0') {
+        if (can_break(text, i) || text[i] == '\0') {
             if (width > room && end > 0) return end;
             end = i;
         }

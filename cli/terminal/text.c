@@ -58,7 +58,7 @@ char *cli_append(char *text, const char *format, ...)
 }
 
 /* Returns the length of the UTF-8 character at this position; 0 if it is invalid or a terminal control character. */
-static int shown_bytes(const unsigned char *at)
+static int visible_bytes(const unsigned char *at)
 {
     if (*at < 0x80) return *at >= 32 && *at != 127;
     int length = *at >= 0xF0 && *at < 0xF5 ? 4 : (*at >= 0xE0 && *at < 0xF0 ? 3 : (*at >= 0xC2 && *at < 0xE0 ? 2 : 0));
@@ -73,7 +73,7 @@ char *cli_visible(const char *text)
 {
     char *out = cli_allocate((int64_t)(4 * strlen(text)) + 1, 1), *to = out;
     for (const unsigned char *at = (const unsigned char *)text; *at != '\0';) {
-        int length = shown_bytes(at);
+        int length = visible_bytes(at);
         if (length == 0 && *at == '\n')
             to += sprintf(to, "\\n");
         else if (length == 0)

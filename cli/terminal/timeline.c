@@ -45,7 +45,7 @@ void cli_timeline_context(cli_timeline *line, mercer_context *context)
 {
     mercer_context_info info = {.struct_size = sizeof info};
     if (mercer_context_query(context, &info) != MERCER_OK) return;
-    /* The time of this span is only waiting: the device starts while data are read, and its libraries load last. */
+    /* This span contains only waiting: the device starts while data are read, and its libraries are loaded last. */
     const cli_span *waited = &line->spans[line->now];
     cli_timeline_split(line, "device: cuBLAS, cuSOLVER", fmin(info.library_seconds, waited->seconds));
     cli_timeline_split(line, "device: connecting", fmin(info.device_seconds, waited->seconds));

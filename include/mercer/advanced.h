@@ -333,7 +333,7 @@ MERCER_API mercer_status mercer_trainer_step(mercer_trainer *trainer, const merc
                                              const double *weights);
 /* Projects the pending steps and writes the weights into the model. Errors: NUMERIC, COMM. */
 MERCER_API mercer_status mercer_trainer_finish(mercer_trainer *trainer);
-/* Reports what training has done so far: in mercer_trainer_step calls, or in the last fit. */
+/* Reports the training so far: that of the last fit, or of all calls of mercer_trainer_step. */
 MERCER_API mercer_status mercer_trainer_report(mercer_trainer *trainer, mercer_report *report);
 
 /*
@@ -376,7 +376,7 @@ MERCER_API mercer_status mercer_fitting_run(mercer_fitting *fitting, mercer_fit_
 /* Chooses only the centers, instead of mercer_fitting_prepare. *centers becomes a view of all preprocessed centers, on
    every rank, borrowed from the fitting. */
 MERCER_API mercer_status mercer_fitting_centers(mercer_fitting *fitting, mercer_matrix *centers);
-/* Reports what is known so far. */
+/* Reports the results that exist so far. */
 MERCER_API mercer_status mercer_fitting_query(const mercer_fitting *fitting, mercer_fit_report *report);
 
 /* Parts of a fitting, borrowed from it; NULL until they exist. */

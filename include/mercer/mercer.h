@@ -524,8 +524,9 @@ typedef struct mercer_train_options {
 /* Capacity of a plan's text in bytes. */
 enum { MERCER_PLAN_TEXT = 4096 };
 
-/* What training will do, and why. Fields without a comment have the meaning of the field of mercer_train_options with
-   the same name, with the value that was given or chosen; 0 if the solver does not use it. */
+/* Plan of a training: the values of all options, estimates, and explanations. Fields without a comment have the meaning
+   of the field of mercer_train_options with the same name, with the value that was given or chosen; 0 if the solver
+   does not use it. */
 typedef struct mercer_plan {
     size_t struct_size;
     char solver[16], projector[16];
@@ -550,7 +551,7 @@ typedef enum mercer_stop {
     MERCER_STOP_BUDGET = 3    /* the time budget of the fit was used up */
 } mercer_stop;
 
-/* What training did. */
+/* Report of a training: counts, results, times. */
 typedef struct mercer_report {
     size_t struct_size;
     const mercer_plan *plan; /* plan with the values used; owned by the model, valid until its next training */
@@ -562,7 +563,7 @@ typedef struct mercer_report {
     double projection_residual_mean, projection_residual_last; /* relative residuals of the projections: mean, last; for
                                                                   cg, the last relative gradient */
     double tail, beta;                                         /* t = lambda_{q+1} and beta of the step rule */
-    int64_t halvings;    /* number of times that the watchdog rolled back and halved the step */
+    int64_t halvings;    /* number of times that the watchdog rolled back and halved the step size */
     mercer_stop stopped; /* reason for the end */
     /* Wall-clock times in seconds. Setup: eigensystems, factors. Forward: kernel values, predictions. Gradient: sums
        over the samples. Projection: onto the centers; for direct and cg, solves with their factors. */
@@ -735,7 +736,7 @@ typedef struct mercer_search_report {
     double more_centers;        /* predicted share of the error that twice the centers would remove; NaN: unknown */
 } mercer_search_report;
 
-/* What a choice of centers did. */
+/* Report of a choice of centers. */
 typedef struct mercer_center_report {
     size_t struct_size;
     int64_t iterations; /* kmeans: number of rounds */

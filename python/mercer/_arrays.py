@@ -30,7 +30,7 @@ def unmasked(values: Any, name: str) -> Any:
     return ma.getdata(values)
 
 
-def take(values: Any, name: str) -> Array:
+def as_array(values: Any, name: str) -> Array:
     """Convert an array-like (memory map, DLPack producer on the CPU, list) to a NumPy array, a view if possible."""
     values = unmasked(values, name)
     if isinstance(values, np.ndarray):
@@ -64,7 +64,7 @@ def real_type(array: Array, name: str) -> Type:
 
 
 def warn_merged(values: Array, name: str) -> None:
-    """Warn if distinct integers, of 64 bits or objects, become equal in double precision, which is possible beyond 2**53.
+    """Warn if distinct integers (64-bit or Python objects) become equal in double precision, as is possible beyond 2**53.
 
     >>> import warnings
     >>> with warnings.catch_warnings(record=True) as found:
@@ -87,7 +87,7 @@ def warn_merged(values: Array, name: str) -> None:
 
 def points(values: Any, name: str, dtype: Type | None = None) -> Array:
     """Return samples as a 2-d array with contiguous rows, in ``dtype`` or else an element type of the library."""
-    array = take(values, name)
+    array = as_array(values, name)
     if array.ndim != 2:
         many = "s" if array.ndim != 1 else ""
         raise ValueError(f"{name} has {array.ndim} dimension{many}; use a matrix with one sample per row")
@@ -128,7 +128,7 @@ def columns(values: Any, name: str, dtype: Type) -> Array:
     >>> columns([1, 2, 3], "y", F64).shape
     (3, 1)
     """
-    array = take(values, name)
+    array = as_array(values, name)
     return points(array[:, np.newaxis] if array.ndim == 1 else array, name, dtype)
 
 
@@ -141,7 +141,7 @@ def view(array: Any) -> L.mercer_matrix:
     return L.mercer_matrix(array.ctypes.data or None, rows, cols, max(ld, cols), DTYPES[array.dtype])
 
 
-def result(out: Any, shape: tuple[int, ...]) -> Array:
+def check_output(out: Any, shape: tuple[int, ...]) -> Array:
     """Return the caller's output array after checking that it can hold a result of this shape."""
     if not isinstance(out, np.ndarray) or out.ndim != 2 or out.shape != shape:
         raise ValueError(f"out must be an array of shape {shape}")
@@ -168,7 +168,7 @@ def weights(values: Any, rows: int, name: str = "sample_weight") -> Array | None
     """Return sample weights as contiguous doubles; None stays None."""
     if values is None:
         return None
-    array = take(values, name)
+    array = as_array(values, name)
     real_type(array, name)
     return np.ascontiguousarray(_one_each(array, rows, name), dtype=np.float64)
 
@@ -181,7 +181,7 @@ def _one_each(array: Array, rows: int, name: str) -> Array:
 
 def class_numbers(values: Any, rows: int, name: str = "labels") -> Array:
     """Return class numbers, one per row, as contiguous 32-bit integers."""
-    array = take(values, name)
+    array = as_array(values, name)
     if array.dtype.kind not in "iub":
         raise TypeError(f"{name} has the type {array.dtype}; use whole numbers")
     if _one_each(array, rows, name).size and not (0 <= array.min() and array.max() < 2**31 - 1):

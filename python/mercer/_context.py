@@ -129,11 +129,11 @@ class Context:
             yield
             return
 
-        def note(_number: int, _frame: Any) -> None:
+        def record_interrupt(_number: int, _frame: Any) -> None:
             self.interrupted = True
 
         self._handler = usual
-        signal.signal(signal.SIGINT, note)
+        signal.signal(signal.SIGINT, record_interrupt)
         try:
             yield
         finally:
@@ -185,7 +185,7 @@ class Failure:
 
 
 _watched: dict[int, Any] = {}
-_over: list[bool] = []  # not empty: the process is exiting
+_exiting: list[bool] = []  # not empty: the process is exiting
 
 
 def release_with(owner: Any, function: Any, *arguments: Any) -> None:
@@ -194,12 +194,12 @@ def release_with(owner: Any, function: Any, *arguments: Any) -> None:
     weakref.finalize is not used, because its exit handler fails if other threads create finalizers at the same time.
     """
 
-    def gone(reference: Any, watched: dict[int, Any] = _watched, over: list[bool] = _over) -> None:
+    def release(reference: Any, watched: dict[int, Any] = _watched, over: list[bool] = _exiting) -> None:
         watched.pop(id(reference), None)
         if not over:
             function(*arguments)
 
-    reference = weakref.ref(owner, gone)
+    reference = weakref.ref(owner, release)
     _watched[id(reference)] = reference
 
 
@@ -212,12 +212,12 @@ _CALLS_BACK, _PATIENCE = ("mercer_trainer_", "mercer_fitting_", "mercer_choose_c
 _CHANGES = ("mercer_trainer_", "mercer_fitting_", "mercer_model_set_")
 
 
-def _living() -> list[Context]:
+def _live_contexts() -> list[Context]:
     return [context for reference in list(_contexts.values()) if (context := reference()) is not None]
 
 
 def _after_fork_in_child() -> None:
-    for context in _living():
+    for context in _live_contexts():
         if context.lock._is_owned():  # type: ignore[attr-defined]  # the forking thread continues its call in the child
             continue
         context.lock = threading.RLock()
@@ -233,10 +233,10 @@ def _after_fork_in_child() -> None:
 def _at_exit() -> None:
     global _ending
     _ending = threading.get_ident()
-    _over.append(True)
+    _exiting.append(True)
     end = time.monotonic() + _PATIENCE
     while time.monotonic() < end:
-        busy = [context for context in _living() if (context._inside or "").startswith(_CALLS_BACK)]
+        busy = [context for context in _live_contexts() if (context._inside or "").startswith(_CALLS_BACK)]
         for context in busy:
             context.interrupted = True  # the next callback of the call stops it
         if not busy:
@@ -259,7 +259,7 @@ def shared_context(n_jobs: int | None = None, device: str | None = None, arithme
     return kept[key]
 
 
-def whole(value: Any, name: str, also: str = "") -> int:
+def as_integer(value: Any, name: str, also: str = "") -> int:
     """Return a value that must be an integer; ``also`` names other valid values for the error message."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise TypeError(f"{name} must be an integer{also}, not {value!r}")
@@ -275,7 +275,7 @@ def thread_count(n_jobs: Any) -> int:
     if n_jobs is None:
         said = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
         return int(said) if said.isdecimal() and 0 < int(said) < 2**31 else 0
-    if whole(n_jobs, "n_jobs", " or None") == 0:
+    if as_integer(n_jobs, "n_jobs", " or None") == 0:
         raise ValueError("n_jobs is 0; use None or -1 for one thread per processor")
     return 0 if n_jobs < 0 else min(int(n_jobs), 2**31 - 1)
 
@@ -306,7 +306,7 @@ def seed_from(random_state: Any) -> int:
         return int(random_state.randint(0, 2**31 - 1))
     if isinstance(random_state, np.random.Generator):
         return int(random_state.integers(0, 2**63 - 1))
-    seed = whole(random_state, "random_state", ", a RandomState, a Generator or None")
+    seed = as_integer(random_state, "random_state", ", a RandomState, a Generator or None")
     if not 0 <= seed < 2**64:
         raise ValueError(f"random_state is {seed}; it must be between 0 and 2**64 - 1")
     return seed
@@ -333,10 +333,10 @@ def field_of(struct: Any, name: str) -> tuple[Any, str]:
     return struct, field
 
 
-def fill(struct: Any, options: dict[str, Any]) -> Any:
+def fill_options(struct: Any, options: dict[str, Any]) -> Any:
     """Set the fields of an options struct, converted by their types; None leaves the default.
 
-    >>> options = fill(L.mercer_train_options(), {"epochs": 3, "ridge": 0.5, "average": True, "memory": "1kB"})
+    >>> options = fill_options(L.mercer_train_options(), {"epochs": 3, "ridge": 0.5, "average": True, "memory": "1kB"})
     >>> options.epochs, getattr(options, "lambda"), options.average == L.ON, options.memory
     (3, 0.5, True, 1000)
     """
@@ -344,7 +344,7 @@ def fill(struct: Any, options: dict[str, Any]) -> Any:
         owner, field = field_of(struct, name)
         kind = {entry[0]: entry[1] for entry in owner._fields_}.get(field)
         if field == "effort":
-            value = 0 if value is None else whole(value, name, " or None")
+            value = 0 if value is None else as_integer(value, name, " or None")
         elif kind is C.c_int:  # mercer_switch
             if not (value is None or isinstance(value, (bool, np.bool_)) or value == "auto"):
                 raise ValueError(f"{name} is {value!r}; valid: True, False, None")
@@ -356,7 +356,7 @@ def fill(struct: Any, options: dict[str, Any]) -> Any:
         elif field == "seed":
             value = seed_from(value)
         elif kind is C.c_int64:
-            if not -(2**63) <= whole(value, name, " or None") < 2**63:
+            if not -(2**63) <= as_integer(value, name, " or None") < 2**63:
                 raise ValueError(f"{name} is {value}: out of range")
         elif kind is C.c_double:
             if isinstance(value, bool) or not isinstance(value, numbers.Real):

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from . import _library as L
-from ._arrays import DTYPES, F32, F64, Type, result
+from ._arrays import DTYPES, F32, F64, Type, check_output
 from ._context import Context
 
 DLPACK_CUDA, DLPACK_CUDA_MANAGED = 2, 13  # device types of dlpack.h
@@ -49,7 +49,7 @@ def device_of(values: Any) -> int | None:
     return 0 if hasattr(type(values), "__cuda_array_interface__") else None
 
 
-def where(*arrays: Any) -> str | None:
+def device_argument(*arrays: Any) -> str | None:
     """Return the device of the first array that is on a GPU, as text for :class:`Context`; None without one."""
     found = [number for values in arrays if values is not None and (number := device_of(values)) is not None]
     return f"cuda:{found[0]}" if found else None
@@ -130,13 +130,13 @@ class DeviceArray:
         return L.mercer_matrix(self.address or None, rows, cols, ld, DTYPES[self.dtype], L.CUDA)
 
 
-def target(out: Any, shape: tuple[int, ...], context: Context, synchronized: Any = None) -> Any:
+def output_matrix(out: Any, shape: tuple[int, ...], context: Context, synchronized: Any = None) -> Any:
     """Return the matrix for a result, on the host or a GPU, after checking that ``out`` can hold it.
 
     ``synchronized`` is an input array that has been synchronized already.
     """
     if device_of(out) is None:
-        return result(out, shape)
+        return check_output(out, shape)
     there = DeviceArray(out, "out", context, type(out) is type(synchronized))
     if there.shape != shape:
         raise ValueError(f"out must be an array of shape {shape}")

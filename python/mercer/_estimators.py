@@ -22,7 +22,7 @@ from . import _device as D
 from . import _library as L
 from . import _table as T
 from ._arrays import Array
-from ._context import Context, seed_from, shared_context, warn, whole
+from ._context import Context, as_integer, seed_from, shared_context, warn
 from ._evaluation import permutation_importance
 from ._kernels import Kernel
 from ._model import Dataset, Model
@@ -45,8 +45,8 @@ PARAMETERS = """Parameters
         Kernel function by name ("laplace", "gaussian", "matern32", ...), optionally with parameters
         ("exppower:gamma=0.7"). "auto": found by the search; "laplace" without a search.
     bandwidth : float or None
-        Bandwidth, in units of preprocessed samples whose features have a mean weight of 1. None: found by the search;
-        the median distance without a search.
+        Bandwidth of the kernel for preprocessed samples and feature weights of mean 1. None: found by the search;
+        without a search, the median distance.
     preprocess : {"auto", "none", "scale", "standardize", "minmax", "unit", "rank"}
         Transform of the features before the kernel is applied. "auto": found by the search; without a search,
         "scale" for uint8, "none" for float16 and "standardize" for other types.
@@ -56,7 +56,7 @@ PARAMETERS = """Parameters
     centers : array or None; (p, d) in the units of X
         Centers to use; None: chosen from X by ``center_method``.
     center_method : {"random", "kmeans", "rpcholesky", "balanced"}
-        Method of choosing the centers; "balanced": equally many per class.
+        Method of choosing the centers; "balanced": equal numbers from each class.
     solver : {"auto", "direct", "cg", "ep4", ...}
         Algorithm of training. "auto": chosen by size, time and memory.
     epochs, batch_size, average
@@ -70,7 +70,7 @@ PARAMETERS = """Parameters
         validation result has not improved for 5 epochs. ``validation_fraction``: share of the samples that are held out
         for early stopping; 0: no samples are held out for calibration either.
     intervals : bool
-        Hold out one sample in ten (in five with ``groups``), at most 2,000, for prediction intervals or sets of
+        Hold out 10 % of the samples (20 % with ``groups``), at most 2,000, for prediction intervals or sets of
         classes. With ``early_stopping`` the validation samples are used instead.
     memory : int, str or None
         Memory limit of training in bytes, not including the data: 8000000000, "8G". None: half of the free memory.
@@ -110,7 +110,8 @@ PARAMETERS = """Parameters
     model_ : Model
         Trained model.
     history_, plan_, n_iter_
-        train_loss, validation_loss, seconds, ... by epoch; what training did, and why; number of epochs.
+        Arrays by epoch (train_loss, validation_loss, seconds, ...); the plan of the training with its reasons; number of
+        epochs.
     summary_ : dict
         Report of the fit. ``summary_["search"]`` describes the search: effort, error (held-out squared error over the
         variance of the targets), r2 (1 - error), ridge per unit of sample weight, seconds, numbers of training rows and
@@ -172,9 +173,9 @@ class KernelEstimator(ShowMixin, BaseEstimator):
     def _validate_data(self, X: Any, *y: Any, reset: bool = True, **options: Any) -> Any:
         """Return features from X, and y if it is given, after scikit-learn's checks; X on a GPU stays there."""
         if D.device_of(X) is not None:
-            return self._validate_there(X, *y, reset=reset, **options)
+            return self._validate_on_device(X, *y, reset=reset, **options)
         if hasattr(X, "__dlpack__") and not hasattr(X, "__array__") and not hasattr(X, "__array_interface__"):
-            X = A.take(X, "X")
+            X = A.as_array(X, "X")
         X, *y = (A.unmasked(values, name) for values, name in zip((X, *map(D.to_host, y)), ("X", "y")))
         if options.get("y_numeric"):
             y = [T.number_targets(t) for t in y]
@@ -198,7 +199,7 @@ class KernelEstimator(ShowMixin, BaseEstimator):
             self._table: tuple[str, list[str] | None] | None = None
         return (x, found[1]) if y else x
 
-    def _validate_there(self, X: Any, *y: Any, reset: bool, **options: Any) -> Any:
+    def _validate_on_device(self, X: Any, *y: Any, reset: bool, **options: Any) -> Any:
         """Validate X on a GPU, where the library checks its values; y is small and is copied to the host."""
         if len(X.shape) != 2:
             raise ValueError(f"X has {len(X.shape)} dimensions; use a matrix with one sample per row")
@@ -238,7 +239,7 @@ class KernelEstimator(ShowMixin, BaseEstimator):
         like = X if isinstance(X, np.ndarray) else np.empty((X.shape[0], 1))
         weights = V._check_sample_weight(D.to_host(sample_weight), like, dtype=np.float64, ensure_non_negative=True)
         if not (weights > 0).any():
-            raise ValueError("sample_weight: all weights are zero; at least one must be above")
+            raise ValueError("sample_weight: all weights are zero; at least one must be positive")
         return np.ascontiguousarray(weights)
 
     def _check_parameters(self) -> None:
@@ -264,7 +265,7 @@ class KernelEstimator(ShowMixin, BaseEstimator):
         """Return the number of centers; 0: chosen by the library, -1: all samples."""
         if self.n_centers is None or (isinstance(self.n_centers, str) and self.n_centers == "all"):
             return 0 if self.n_centers is None else -1
-        if whole(self.n_centers, "n_centers", ", 'all' or None") < 1:
+        if as_integer(self.n_centers, "n_centers", ", 'all' or None") < 1:
             raise ValueError(f"n_centers is {self.n_centers}; it must be at least 1")
         return int(self.n_centers)
 
@@ -315,14 +316,15 @@ class KernelEstimator(ShowMixin, BaseEstimator):
         """
         shape = getattr(X, "shape", None)
         rows = shape[0] if shape else len(X) if hasattr(X, "__len__") else None
-        columns = {name: self.__dict__[name] for name in COLUMNS if name in self.__dict__} if self._warm() else None
+        continued = self._continues_last_fit()
+        columns = {name: self.__dict__[name] for name in COLUMNS if name in self.__dict__} if continued else None
         try:
             task, X, y, weights = self._samples(X, y, sample_weight)
             if columns is not None:
-                _check_gaps(columns.get("_table"), self._table)
+                _check_new_missing_values(columns.get("_table"), self._table)
             # The classifier drops samples of weight 0; their groups and times must be dropped, too.
             kept = None if rows in (None, X.shape[0]) else np.asarray(sample_weight) > 0
-            keys = {"groups": _keys(groups, "groups", rows, kept), "times": _keys(times, "times", rows, kept)}
+            keys = {"groups": _sort_keys(groups, "groups", rows, kept), "times": _sort_keys(times, "times", rows, kept)}
             self._fit(task, X, y, weights, callbacks, keys)
         except Exception:
             if columns is not None:  # the model of the last fit remains, so restore its columns
@@ -392,7 +394,7 @@ class KernelEstimator(ShowMixin, BaseEstimator):
         fitting.seen = seen
         return fitting
 
-    def _warm(self) -> bool:
+    def _continues_last_fit(self) -> bool:
         return bool(self.warm_start) and hasattr(self, "model_")
 
     def _fit(
@@ -401,7 +403,7 @@ class KernelEstimator(ShowMixin, BaseEstimator):
     ) -> None:
         self._check_parameters()
         seed, bar = seed_from(self.random_state), None
-        share, model = float(self.validation_fraction), self.model_ if self._warm() else None
+        share, model = float(self.validation_fraction), self.model_ if self._continues_last_fit() else None
         train = {"progress_seconds": 0.05, **self._train_options()}
         options: dict[str, Any] = {"calibrate": task.classes is not None and share > 0}
         if self.intervals:
@@ -420,12 +422,12 @@ class KernelEstimator(ShowMixin, BaseEstimator):
         try:
             fitting.run()
         except KeyboardInterrupt:
-            self._publish(fitting, task)  # the best weights so far
+            self._store_results(fitting, task)  # the best weights so far
             raise
         finally:
             if bar:
                 bar.close()
-        self._publish(fitting, task)
+        self._store_results(fitting, task)
         self._warn_unused()
         if self.verbose > 1:
             print(self.plan_["text"], end="")
@@ -438,15 +440,15 @@ class KernelEstimator(ShowMixin, BaseEstimator):
         if not self.early_stopping and self.validation_fraction not in (0, 0.1):
             warn(["validation_fraction has no effect without early_stopping, unless it is 0"])
 
-    def _publish(self, fitting: Fitting, task: Task) -> None:
+    def _store_results(self, fitting: Fitting, task: Task) -> None:
         model, report, spectrum = fitting.result()
-        self._adopt(model, task)
+        self._store_model(model, task)
         self._seen = fitting.seen
         self.history_, self.spectrum_ = fitting.watch.arrays(), spectrum
         self.plan_, self.summary_ = report.pop("plan"), report
         self.n_iter_ = max(1, report["epochs"])
 
-    def _adopt(self, model: Model, task: Task) -> None:
+    def _store_model(self, model: Model, task: Task) -> None:
         """Set all attributes that predictions need, only after success: a failed fit leaves the estimator unchanged."""
         self.model_, self._task = model, task
         if task.classes is not None:
@@ -483,7 +485,7 @@ class KernelEstimator(ShowMixin, BaseEstimator):
         stream_type = np.dtype(getattr(self, "_stream_type", None) or seen.dtype)
         trainer.step(A.points(seen, "X", stream_type), np.eye(task.outputs)[y] if task.classes is not None else y, weights)
         if first:
-            self._adopt(model, task)
+            self._store_model(model, task)
             self._seen = None
             self.history_, self.plan_, self.summary_, self.spectrum_ = {}, {}, {}, np.zeros(0)
             self.n_iter_ = 0
@@ -507,7 +509,7 @@ class KernelEstimator(ShowMixin, BaseEstimator):
 
     # ---- Predictions ----
 
-    def _ready(self, X: Any, what: str, *arguments: Any, checked: bool = False) -> Any:
+    def _call_model(self, X: Any, what: str, *arguments: Any, checked: bool = False) -> Any:
         """Call method ``what`` of the up-to-date model with samples, which are validated unless ``checked``."""
         V.check_is_fitted(self, "model_")
         if not checked:
@@ -516,7 +518,7 @@ class KernelEstimator(ShowMixin, BaseEstimator):
         return getattr(self.model_, what)(X, *arguments)
 
     def _scores(self, X: Any, checked: bool = False) -> Array:
-        scores: Array = self._ready(X, "predict", checked=checked)
+        scores: Array = self._call_model(X, "predict", checked=checked)
         return scores
 
     def permutation_importance(
@@ -561,7 +563,7 @@ def _is_integer(value: Any) -> bool:
     return isinstance(value, numbers.Integral) and not isinstance(value, bool)
 
 
-def _check_gaps(last: Any, now: Any) -> None:
+def _check_new_missing_values(last: Any, now: Any) -> None:
     """Reject columns with missing values that had none in the last fit, whose model has no feature for them."""
     known, gaps = (T.missing_columns(table[0] if table else None) for table in (last, now))
     if names := [name for name in gaps if name not in known]:
@@ -571,7 +573,7 @@ def _check_gaps(last: Any, now: Any) -> None:
         )
 
 
-def _keys(values: Any, name: str, rows: int | None, kept: Array | None) -> Array | None:
+def _sort_keys(values: Any, name: str, rows: int | None, kept: Array | None) -> Array | None:
     """Return groups or times as numbers that sort in the same order; ``kept`` selects samples, None: all."""
     if values is None:
         return None
@@ -587,7 +589,7 @@ def _keys(values: Any, name: str, rows: int | None, kept: Array | None) -> Array
     return np.ascontiguousarray(numbers, dtype=np.float64)
 
 
-def _sign(init: Any, names: dict[str, Any]) -> None:
+def _set_signature(init: Any, names: dict[str, Any]) -> None:
     """Set the signature of a constructor, in which scikit-learn finds the parameters: the base's and ``names``."""
     base = inspect.signature(KernelEstimator.__init__)
     named = [p for p in base.parameters.values() if p.kind is not p.VAR_KEYWORD]
@@ -595,7 +597,7 @@ def _sign(init: Any, names: dict[str, Any]) -> None:
     init.__signature__ = base.replace(parameters=named)
 
 
-_sign(KernelEstimator.__init__, dict.fromkeys(FURTHER))
+_set_signature(KernelEstimator.__init__, dict.fromkeys(FURTHER))
 
 
 class _Tolerance:
@@ -644,7 +646,7 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
         return task, X, np.asarray(y, dtype=np.float64), self._weights(sample_weight, X)
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Train on a batch, with one step or more. The first batch, of a few hundred rows or more, sets the centers."""
+        """Train on a batch, with one step or more. The first batch provides the centers and should have hundreds of rows."""
         return self._partial_fit(*self._samples(X, y, sample_weight, reset=not hasattr(self, "model_")))
 
     def predict(self, X: Any) -> Array:
@@ -693,7 +695,7 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         super().__init__(kernel, **parameters)
         self.class_weight, self.calibrate_to = class_weight, calibrate_to
 
-    _sign(__init__, {"class_weight": None, "calibrate_to": "population"})
+    _set_signature(__init__, {"class_weight": None, "calibrate_to": "population"})
 
     def _samples(self, X: Any, y: Any, sample_weight: Any) -> Any:
         X, y = self._validate_data(X, y)
@@ -702,13 +704,13 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         if weights is not None and not weights.all():  # drop samples of weight 0, which must not define classes
             X, y, weights = X[weights > 0], y[weights > 0], weights[weights > 0]
         classes, numbers = np.unique(y, return_inverse=True)
-        if self._warm() and not np.array_equal(classes, self.classes_):
+        if self._continues_last_fit() and not np.array_equal(classes, self.classes_):
             raise ValueError("warm_start: the classes of y differ from those of the last fit")
         task = Task(len(classes), classes, class_weight=self._class_weight(classes))
         return task, X, numbers.reshape(-1).astype(np.int32), weights
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Train on a batch, with one step or more. The first batch, of a few hundred rows or more, sets the centers.
+        """Train on a batch, with one step or more. The first batch provides the centers and should have hundreds of rows.
 
         The first call requires ``classes``, all classes of all batches, unless y contains them all.
         """
@@ -747,7 +749,7 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
     def predict(self, X: Any) -> Array:
         """Predict the class with the largest output for each row."""
         if D.device_of(X) is not None:
-            names = self.classes_[D.to_host(self._ready(X, "classify"))]
+            names = self.classes_[D.to_host(self._call_model(X, "classify"))]
             return D.like(X, names) if names.dtype.kind in "biuf" else names
         scores = self.decision_function(X)
         return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
@@ -756,12 +758,12 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         """Predict class probabilities of shape (m, c): softmax(f(x) / T).
 
         The temperature T, ``temperature_``, minimizes the log loss on samples that the model was not trained on: the
-        validation samples with ``early_stopping``; otherwise all samples by 3-fold cross-validation if there are up to
-        5,000, and with more, or with ``times``, held-out samples, one in 20 and at most 2,000; in :meth:`partial_fit`
-        the latest samples, scored before training on them. With ``validation_fraction=0`` T is 1/4: the order of the
-        classes is then right, but the probabilities are not calibrated.
+        validation samples with ``early_stopping``; otherwise up to 5,000 samples by 3-fold cross-validation; for more
+        samples, or with ``times``, held-out samples (5 %, at most 2,000); in :meth:`partial_fit` the latest samples,
+        scored before training on them. With ``validation_fraction=0`` T is 1/4, and the probabilities are not
+        calibrated: only their order is meaningful.
         """
-        return self._ready(X, "probabilities")
+        return self._call_model(X, "probabilities")
 
     def predict_log_proba(self, X: Any) -> Array:
         """Predict the logarithms of the class probabilities."""
@@ -773,12 +775,12 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
 
         Requires rows that :meth:`fit` held out, with ``early_stopping``, ``intervals=True`` or more than 5,000 samples.
         """
-        return self._ready(X, "class_sets", level)
+        return self._call_model(X, "class_sets", level)
 
     def _labeled(self, X: Array, y: Array, weights: Array | None) -> Dataset:
         unknown = np.setdiff1d(y, self.classes_)
         if len(unknown):
-            raise ValueError(f"y has the class {unknown.tolist()[0]!r}, which the fit did not have")
+            raise ValueError(f"y has the class {unknown.tolist()[0]!r}, which the training data do not have")
         numbers, count = np.searchsorted(self.classes_, y).astype(np.int32), len(self.classes_)
         points = A.points(X, "X")
         return Dataset._of_arrays(self.model_.context, points, labels=numbers, classes=count, sample_weight=weights)

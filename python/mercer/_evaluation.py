@@ -15,24 +15,24 @@ from ._context import Context, shared_context
 from ._model import Dataset, Model, texts_of
 
 
-def _told(struct: Any) -> dict[str, Any]:
+def _applicable_metrics(struct: Any) -> dict[str, Any]:
     """Return the metrics of a struct that apply: those that are not NaN."""
-    told = L.as_dict(struct)
-    return {name: value for name, value in told.items() if not (isinstance(value, float) and math.isnan(value))}
+    values = L.as_dict(struct)
+    return {name: value for name, value in values.items() if not (isinstance(value, float) and math.isnan(value))}
 
 
 def _results(context: Context, handle: C.c_void_p, each: bool) -> dict[str, Any]:
     metrics = L.mercer_metrics()
     try:
         context.call("mercer_evaluation_query", handle, metrics)
-        result = _told(metrics)
+        result = _applicable_metrics(metrics)
         result["task"] = "classification" if metrics.task == L.TASK_CLASSIFICATION else "regression"
         if each:
             result["each"] = []
             for index in range(metrics.outputs):
                 one = L.mercer_output_metrics()
                 context.call("mercer_evaluation_output", handle, one, index)
-                result["each"].append(_told(one))
+                result["each"].append(_applicable_metrics(one))
         if metrics.task == L.TASK_CLASSIFICATION:
             size = metrics.outputs
             flat = L.lib.mercer_evaluation_confusion(handle)[: size * size]
@@ -84,7 +84,7 @@ def evaluate(model: Model, data: Dataset, *, interval: float | None = None, each
     """
     handle = C.c_void_p()
     options = L.mercer_evaluation_options(interval=interval or 0.0)
-    data = data._like(model, targets=True)
+    data = data._opened_for(model, targets=True)
     with model.kernel.failure:
         model.context.call("mercer_evaluate", handle, model.handle, data.handle, options)
     return _results(model.context, handle, each)
@@ -100,7 +100,7 @@ def permutation_importance(
     """
     handle, info = C.c_void_p(), L.mercer_importance_info()
     options = L.mercer_permutation_options(repeats=n_repeats, seed=random_state)
-    data = data._like(model, targets=True)
+    data = data._opened_for(model, targets=True)
     with model.kernel.failure:
         model.context.call("mercer_permutation_importance", handle, model.handle, data.handle, options)
     try:
@@ -122,7 +122,7 @@ def partial_dependence(model: Model, data: Dataset, column: int, points: int = 2
     model uses; among its features, if it has no schema.
     """
     values, F, count = np.zeros(points), np.zeros((points, model.weights.shape[1])), C.c_int64()
-    data = data._like(model, targets=False)
+    data = data._opened_for(model, targets=False)
     with model.kernel.failure:
         parts = column, A.doubles(values), A.view(F), count
         model.context.call("mercer_partial_dependence", model.handle, data.handle, *parts)

@@ -109,10 +109,10 @@ class Kernel:
 
     def diagonal(self, X: Any, *, precision: str | None = None, n_jobs: int | None = None) -> Array:
         """Compute K(x_i, x_i) for every row of X."""
-        context = shared_context(n_jobs, D.where(X))
+        context = shared_context(n_jobs, D.device_argument(X))
         operands, real = _operands(context, precision, X=X)
         shape = operands["X"].shape[0], 1
-        return _run(self, context, "diagonal", _room(X, None, shape, real), shape, operands)[:, 0]
+        return _call_product(self, context, "diagonal", _output_for(X, None, shape, real), shape, operands)[:, 0]
 
 
 def as_kernel(kernel: Kernel | str) -> Kernel:
@@ -126,10 +126,10 @@ def distances_of(kernel: Kernel | str | None) -> Any:
 
 
 def _operands(context: Context, precision: str | None, **named: Any) -> tuple[dict[str, Any], np.dtype[Any]]:
-    def taken(values: Any, name: str) -> Any:
+    def as_operand(values: Any, name: str) -> Any:
         return A.points(values, name) if D.device_of(values) is None else D.DeviceArray(values, name, context)
 
-    arrays = {name: taken(values, name) for name, values in named.items()}
+    arrays = {name: as_operand(values, name) for name, values in named.items()}
     real = A.weight_type(precision, A.F64 if any(a.dtype == A.F64 for a in arrays.values()) else A.F32)
     for name, array in arrays.items():  # one float64 operand makes all arithmetic double; W is float32 or float64
         if (real == A.F32 and array.dtype == A.F64) or (name == "W" and array.dtype not in (A.F32, A.F64)):
@@ -139,17 +139,17 @@ def _operands(context: Context, precision: str | None, **named: Any) -> tuple[di
     return arrays, real
 
 
-def _room(X: Any, out: Any, shape: tuple[int, int], real: A.Type) -> Any:
+def _output_for(X: Any, out: Any, shape: tuple[int, int], real: A.Type) -> Any:
     """Return the array for a result: ``out`` if it is given, else a new array on the device of X."""
     if out is not None:
         return out
     return np.empty(shape, real) if D.device_of(X) is None else D.empty_like(X, shape, real)
 
 
-def _run(
+def _call_product(
     kernel: Kernel | str, context: Context, name: str, out: Any, shape: tuple[int, int], arrays: dict[str, Any]
 ) -> Any:
-    chosen, target = as_kernel(kernel), D.target(out, shape, context)
+    chosen, target = as_kernel(kernel), D.output_matrix(out, shape, context)
     with chosen.failure:
         views = [A.view(array) for array in arrays.values()]
         context.call("mercer_kernel_" + name, context.handle, A.view(target), chosen.struct, *views)
@@ -171,10 +171,10 @@ def kernel_matrix(
     array([[1.    ],
            [0.3679]])
     """
-    context = shared_context(n_jobs, device or D.where(X, Z, out))
+    context = shared_context(n_jobs, device or D.device_argument(X, Z, out))
     arrays, real = _operands(context, precision, X=X, Z=Z)
     shape = arrays["X"].shape[0], arrays["Z"].shape[0]
-    return _run(kernel, context, "eval", _room(X, out, shape, real), shape, arrays)
+    return _call_product(kernel, context, "eval", _output_for(X, out, shape, real), shape, arrays)
 
 
 def kernel_matmul(
@@ -190,13 +190,13 @@ def kernel_matmul(
     >>> kernel_matmul(X, Z, W, "gaussian:bandwidth=5").shape
     (500, 3)
     """
-    context = shared_context(n_jobs, device or D.where(X, Z, W, out), arithmetic)
-    given = A.take(W, "W") if D.device_of(W) is None else W
+    context = shared_context(n_jobs, device or D.device_argument(X, Z, W, out), arithmetic)
+    given = A.as_array(W, "W") if D.device_of(W) is None else W
     flat = given.ndim == 1
     column = given[:, np.newaxis] if flat and isinstance(given, np.ndarray) else given
     arrays, real = _operands(context, precision, X=X, Z=Z, W=column)
     shape = arrays["X"].shape[0], arrays["W"].shape[1]
-    result = _run(kernel, context, "matmul", _room(X, out, shape, real), shape, arrays)
+    result = _call_product(kernel, context, "matmul", _output_for(X, out, shape, real), shape, arrays)
     return result[:, 0] if flat and out is None else result
 
 

@@ -16,7 +16,7 @@ from . import _arrays as A
 from . import _device as D
 from . import _library as L
 from ._arrays import Array
-from ._context import Context, byte_count, fill, release_with, seed_from, shared_context, whole
+from ._context import Context, as_integer, byte_count, fill_options, release_with, seed_from, shared_context
 from ._kernels import Kernel, as_kernel
 
 _TASKS = {"auto": 0, "classification": 1, "regression": 2, "unlabeled": 3}
@@ -40,7 +40,7 @@ def _texts(names: Sequence[str], what: str) -> Any:
     return (C.c_char_p * max(1, len(raw)))(*raw)
 
 
-def _encoded_otherwise(info: dict[str, Any], model: Model) -> bool:
+def _has_other_schema(info: dict[str, Any], model: Model) -> bool:
     """Return whether a dataset was encoded by another schema than the model's; data without a table have no schema."""
     if info["schema"] is None and info["format"] not in _TABLES:
         return False
@@ -87,7 +87,7 @@ class Dataset:
             raise ValueError(f"task is {task!r}; valid: {', '.join(_TASKS)}")
         if isinstance(options.get("target"), int):
             options["target"] = str(options["target"])
-        struct = fill(L.mercer_dataset_options(task=_TASKS[task]), {"x": x, "y": y, **options})
+        struct = fill_options(L.mercer_dataset_options(task=_TASKS[task]), {"x": x, "y": y, **options})
         if columns:
             struct.columns, struct.column_count = _texts(columns, "columns"), len(columns)
         if labels:
@@ -170,7 +170,7 @@ class Dataset:
         0.25
         """
         error = C.c_double()
-        self.context.call("mercer_dataset_least_error", self.handle, error, whole(rows, "rows"))
+        self.context.call("mercer_dataset_least_error", self.handle, error, as_integer(rows, "rows"))
         return error.value
 
     def read(self, first: int = 0, count: int | None = None, *, rows: Any = None) -> tuple[Array, Array | None]:
@@ -192,7 +192,7 @@ class Dataset:
         self.context.call("mercer_dataset_read", self.handle, *views, None, numbers, first)
         return x, labels if labels is not None else y
 
-    def _like(self, model: Model, targets: bool) -> Dataset:
+    def _opened_for(self, model: Model, targets: bool) -> Dataset:
         """Return the dataset as a model needs it: itself, or its files opened again with the model's schema or columns.
 
         A table that is opened without the model's schema is encoded by one of its own, which may give other features.
@@ -201,7 +201,7 @@ class Dataset:
         info, labels = self.info(), model.labels
         outputs = model.weights.shape[1]
         classes = labels is not None and len(labels) == outputs
-        same = not _encoded_otherwise(info, model)
+        same = not _has_other_schema(info, model)
         same = same and info["feature_names"] in (None, model.feature_names or info["feature_names"])
         if targets:
             same = same and info["outputs"] == outputs and (not classes or info["labels"] in (None, labels))
@@ -222,7 +222,7 @@ class Dataset:
 
     def _source(self, *, random_state: Any = 0, **stream: Any) -> L.mercer_source:
         """Return a source of batches for the library, which the caller must release."""
-        options = fill(L.mercer_stream_options(), {"random_state": random_state, **stream})
+        options = fill_options(L.mercer_stream_options(), {"random_state": random_state, **stream})
         source = L.mercer_source()
         self.context.call("mercer_source_from_dataset", source, self.handle, options)
         return source
@@ -276,7 +276,7 @@ class Model:
     ) -> None:
         chosen, z = as_kernel(kernel), A.points(D.to_host(centers), "centers")
         real = A.DTYPES[A.weight_type(precision, z.dtype)]
-        context, handle = Context(n_jobs, device or D.where(centers), arithmetic), C.c_void_p()
+        context, handle = Context(n_jobs, device or D.device_argument(centers), arithmetic), C.c_void_p()
         context.call("mercer_model_create", handle, context.handle, None, chosen.struct, A.view(z), outputs, real)
         self._adopt(context, handle, chosen)
 
@@ -400,16 +400,16 @@ class Model:
         """Apply a function of the library to the rows of X, which are converted or read block by block."""
         X = self._features(X)
         if D.device_of(X) is not None or (out is not None and not isinstance(out, np.ndarray)):
-            return self._apply_there(name, X, columns, dtype, out)
-        x = X if isinstance(X, Dataset) else A.take(X, "X")
+            return self._apply_on_device(name, X, columns, dtype, out)
+        x = X if isinstance(X, Dataset) else A.as_array(X, "X")
         blocks = self._read_blocks(x) if isinstance(x, Dataset) else self._blocks(x)
         shape = (len(x) if isinstance(x, Dataset) or x.ndim else 0, *columns)
-        result = np.empty(shape, dtype) if out is None else A.result(out, shape)
+        result = np.empty(shape, dtype) if out is None else A.check_output(out, shape)
         for rows, block in blocks:
             self._compute(name, A.view(result[rows]) if columns else A.integers(result[rows]), A.view(block))
         return result
 
-    def _apply_there(self, name: str, X: Any, columns: tuple[int, ...], dtype: Any, out: Any) -> Any:
+    def _apply_on_device(self, name: str, X: Any, columns: tuple[int, ...], dtype: Any, out: Any) -> Any:
         """Apply a function in the same way if X or ``out`` is on a GPU; arrays on a GPU stay there."""
         x = A.points(X, "X") if D.device_of(X) is None else D.DeviceArray(X, "X", self.context)
         if not columns:
@@ -417,7 +417,7 @@ class Model:
             self._compute(name, A.integers(numbers), A.view(x))
             return D.like(X, numbers)
         result = D.empty_like(X, (x.shape[0], *columns), dtype) if out is None else out
-        there = D.target(result, (x.shape[0], *columns), self.context, X)
+        there = D.output_matrix(result, (x.shape[0], *columns), self.context, X)
         self._compute(name, A.view(there), A.view(x))
         return result
 
@@ -436,7 +436,7 @@ class Model:
 
     def _read_blocks(self, data: Dataset) -> Iterator[tuple[slice, Array]]:
         """Yield slices and rows of a dataset, with columns matched by name if model and dataset have names."""
-        data = data._like(self, targets=False)
+        data = data._opened_for(self, targets=False)
         info = data.info()
         order = self.match(info["feature_names"]) if self.feature_names and info["feature_names"] else None
         for first in range(0, info["rows"], CONVERT_ROWS):

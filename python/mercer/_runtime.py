@@ -112,10 +112,10 @@ _RENAMED = {
 _NAMES = re.compile(rf"\b(?:{'|'.join(map(re.escape, _RENAMED))})\b")
 
 
-def in_python(message: str) -> str:
+def translate_message(message: str) -> str:
     """Rewrite a message of the library for Python: without the prefix of the C struct, with Python's parameter names.
 
-    >>> in_python("options: lambda is -1, it must be >= 0")
+    >>> translate_message("options: lambda is -1, it must be >= 0")
     'ridge is -1, it must be >= 0'
     """
     message = re.sub(r"^(?:options|arrays|source)(?:: train)?: ", "", message)
@@ -128,7 +128,7 @@ def check(status: int, context: Any) -> None:
     if status != 0:
         lib, kinds = _module["lib"], {_module["ERROR_" + name]: kind for name, kind in _EXCEPTIONS.items()}
         message = lib.mercer_last_error(context) or lib.mercer_status_string(status)
-        raise kinds.get(status, ValueError)(in_python(message.decode("utf-8", "replace")))
+        raise kinds.get(status, ValueError)(translate_message(message.decode("utf-8", "replace")))
 
 
 def fields(struct: Any) -> list[str]:

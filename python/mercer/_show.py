@@ -28,22 +28,22 @@ def _axes(ax: Any) -> Any:
     return plt.subplots()[1]
 
 
-def _plain(value: Any) -> Any:
+def _json_value(value: Any) -> Any:
     """Return a value that JSON can represent: NumPy arrays become lists, NaN and infinity become None.
 
-    >>> _plain({"ridges": np.array([0.5, np.nan]), "centers": {np.int64(3): (1.0,)}})
+    >>> _json_value({"ridges": np.array([0.5, np.nan]), "centers": {np.int64(3): (1.0,)}})
     {'ridges': [0.5, None], 'centers': {'3': [1.0]}}
     """
     if isinstance(value, (np.generic, np.ndarray)):
         value = value.tolist()
     if isinstance(value, dict):
-        return {str(name): _plain(one) for name, one in value.items()}
+        return {str(name): _json_value(one) for name, one in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(one) for one in value]
+        return [_json_value(one) for one in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-STAGES = "norm 1", "norm 2", "norm 1, larger draws", "norm 2, larger draws"  # stages 1 to 4 of the search
+STAGES = "norm 1", "norm 2", "norm 1, larger samples", "norm 2, larger samples"  # stages 1 to 4 of the search
 
 
 def _search_charts(search: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -64,7 +64,7 @@ def _curve(name: str, points: Sequence[tuple[float, Any]]) -> dict[str, Any]:
     return {"name": name, "x": [x for x, _ in points], "y": [y for _, y in points]}
 
 
-def _note(ax: Any, text: str) -> Any:
+def _axes_with_text(ax: Any, text: str) -> Any:
     """Return axes that show a text instead of curves."""
     ax = _axes(ax)
     ax.text(0.5, 0.5, text, ha="center", va="center", transform=ax.transAxes)
@@ -86,11 +86,12 @@ class ShowMixin:
 
         Training in a single step, as by the default solver for small data, has no curve; the axes then show the reason.
         """
-        self._need()
+        self._check_fitted()
         curves = {name: v for name, v in self.history_.items() if name.endswith("_loss") and len(v) > 1}
         if not curves:
             who = f"solver {self.plan_['solver']} took one step" if self.plan_ else "partial_fit records no losses"
-            return _note(ax, f"no history to plot: {who}\nuse report(path), or a solver with epochs such as solver='ep4'")
+            what = f"no history to plot: {who}\nuse report(path), or a solver with epochs such as solver='ep4'"
+            return _axes_with_text(ax, what)
         ax = _axes(ax)
         for name, values in curves.items():
             ax.plot(self.history_["epoch"], values, marker=".", label=name.replace("_", " "))
@@ -103,10 +104,11 @@ class ShowMixin:
 
         Not every solver computes eigenvalues; without them the axes show the reason.
         """
-        self._need()
+        self._check_fitted()
         if len(self.spectrum_) == 0:
             who = f"solver {self.plan_['solver']} computes none" if self.plan_ else "partial_fit records none"
-            return _note(ax, f"no eigenvalues to plot: {who}\nuse a solver that computes them, such as solver='ep4'")
+            what = f"no eigenvalues to plot: {who}\nuse a solver that computes them, such as solver='ep4'"
+            return _axes_with_text(ax, what)
         ax = _axes(ax)
         ax.loglog(np.arange(1, len(self.spectrum_) + 1), self.spectrum_, marker=".")
         ax.set(xlabel="index", ylabel="eigenvalue")
@@ -117,7 +119,7 @@ class ShowMixin:
 
         The page is a single file without scripts.
         """
-        self._need()
+        self._check_fitted()
         with tempfile.TemporaryDirectory(prefix="mercer-") as folder:
             log = os.path.join(folder, "run.jsonl")
             with open(log, "w", encoding="utf-8") as file:
@@ -125,7 +127,7 @@ class ShowMixin:
             run(["report", log, "-o", os.fspath(path), "--quiet"])
         return os.fspath(path)
 
-    def _need(self) -> None:
+    def _check_fitted(self) -> None:
         from sklearn.utils.validation import check_is_fitted
 
         check_is_fitted(self, "model_")
@@ -138,15 +140,15 @@ class ShowMixin:
         start = {"version": __version__, "command": type(self).__name__, "kernel": str(self.model_.kernel)}
         yield {"event": "start", **start, "data": data, "centers": {"count": Z.shape[0]}}
         if self.plan_:
-            plan = _plain(self.plan_)
+            plan = _json_value(self.plan_)
             yield {"event": "plan", **plan, "lambda": plan["ridge"], "batch": plan["batch_size"]}
         for i in range(len(self.history_.get("epoch", []))):
-            yield {"event": "epoch", **{name: _plain(v[i]) for name, v in self.history_.items()}}
+            yield {"event": "epoch", **{name: _json_value(v[i]) for name, v in self.history_.items()}}
         if len(self.spectrum_):
             values = [float(v) for v in self.spectrum_]
             yield {"event": "spectrum", "values": values, "eigenpairs": len(values) - 1, "tail": values[-1]}
         if self.summary_:
-            summary = _plain(self.summary_)
+            summary = _json_value(self.summary_)
             if search := summary.pop("search", None):
                 yield from _search_charts(search)
             phases = {name[:-8]: summary[name] for name in summary if name.endswith("_seconds")}
@@ -156,7 +158,7 @@ class ShowMixin:
 WIDTH, REDRAW_SECONDS = 20, 0.1  # characters of the bar; shortest time between two redraws
 
 
-def _passes(p: dict[str, Any]) -> float:
+def _passes_done(p: dict[str, Any]) -> float:
     """Return the number of passes done, including the fraction of the current pass."""
     within = p["pass_samples"] / p["pass_total"] if p["pass_total"] > 0 else 0.0
     return float(p["epoch"] + min(1.0, within))
@@ -181,7 +183,7 @@ class Bar:
                 self._write(self._phase(p), False)
             return
         if p["phase"] is not None:
-            self.start = p["seconds"], p["samples"], _passes(p)
+            self.start = p["seconds"], p["samples"], _passes_done(p)
             share = f"{p['phase_share'] * 100:3.0f}% " if p["phase_share"] >= 0 else ""
             self._write(f"setting up: {share}{p['phase']}, {p['seconds']:.1f} s", False)
             return
@@ -198,7 +200,7 @@ class Bar:
         return f"{p['phase']}: {max(0.0, p['phase_share']) * 100:3.0f}%{error}, {p['seconds']:.1f} s"
 
     def _line(self, p: dict[str, Any]) -> str:
-        epochs, passes, (began, before, first) = max(1, p["epochs"]), _passes(p), self.start
+        epochs, passes, (began, before, first) = max(1, p["epochs"]), _passes_done(p), self.start
         seconds, samples, done = p["seconds"] - began, p["samples"] - before, min(1.0, passes / epochs)
         left = seconds / (passes - first) * (epochs - passes) if passes > first else math.nan
         loss = "-" if math.isnan(p["train_loss"]) else f"{p['train_loss']:.4g}"

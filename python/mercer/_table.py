@@ -92,7 +92,7 @@ def warn_plain(frame: Any) -> None:
         if values.dtype.kind not in "iu":
             continue
         A.warn_merged(values, f"column {str(name)!r}")
-        if frame.shape[1] > 1 and _counts_rows(values):
+        if frame.shape[1] > 1 and _looks_like_row_numbers(values):
             counting.append(
                 f"column {str(name)!r}: has {len(values)} different whole numbers in order, like a row number; "
                 "if it is one, remove it"
@@ -100,7 +100,7 @@ def warn_plain(frame: Any) -> None:
     warn(counting[:MOST_WARNINGS])
 
 
-def _counts_rows(values: Array) -> bool:
+def _looks_like_row_numbers(values: Array) -> bool:
     """Return whether integers begin with 0 or 1 and increase about as fast as the row numbers."""
     if len(values) < LEAST_ROWS or values[0] not in (0, 1) or values[-1] > 2 * len(values):
         return False
@@ -215,7 +215,7 @@ def _columns(table: Any, unique: bool) -> list[dict[str, Any]]:
     return [{"name": name, **_column(table.iloc[:, j], name)} for j, name in enumerate(names)]
 
 
-def _explained(text: str) -> str:
+def _explain_error(text: str) -> str:
     """Rewrite an error message of the library for data frames, with a remedy in pandas if there is one."""
     if text.startswith("columns: "):
         text = text.removeprefix("columns: ")
@@ -259,6 +259,6 @@ def encode(context: Context, table: Any, schema: str | None = None) -> tuple[Arr
     try:
         data._make("mercer_dataset_from_columns", context, structs, len(columns), len(table), given)
     except ValueError as error:
-        raise type(error)(_explained(str(error))) from None
+        raise type(error)(_explain_error(str(error))) from None
     info = data.info()
     return data.read()[0], info["schema"], info["feature_names"]

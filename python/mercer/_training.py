@@ -16,9 +16,9 @@ from . import _arrays as A
 from . import _device as D
 from . import _library as L
 from ._arrays import Array
-from ._context import Context, Failure, fill, release_with, shared_context
+from ._context import Context, Failure, fill_options, release_with, shared_context
 from ._kernels import Kernel
-from ._model import Dataset, Model, _encoded_otherwise, release
+from ._model import Dataset, Model, _has_other_schema, release
 
 Callback = Callable[[dict[str, Any]], Any]
 
@@ -50,12 +50,12 @@ def plan(
     True
     """
     sizes = {"samples": samples, "centers": centers, "features": features, "outputs": outputs}
-    shape, result, context = fill(L.mercer_shape(), sizes), L.mercer_plan(), shared_context(n_jobs, device)
+    shape, result, context = fill_options(L.mercer_shape(), sizes), L.mercer_plan(), shared_context(n_jobs, device)
     points = np.dtype(dtype)
     if points not in A.DTYPES:
         raise TypeError(f"dtype is {points}; valid: float64, float32, float16, uint8")
     shape.points, shape.weights = A.DTYPES[points], A.DTYPES[A.weight_type(precision, points)]
-    context.call("mercer_plan_shape", context.handle, result, shape, fill(L.mercer_train_options(), options))
+    context.call("mercer_plan_shape", context.handle, result, shape, fill_options(L.mercer_train_options(), options))
     return _plan_dict(result)
 
 
@@ -77,11 +77,11 @@ class Watch:
         @self.failure.guard
         def progress(_user: Any, pointer: Any) -> bool:
             watch = me()
-            return watch is None or watch._tell(pointer.contents)
+            return watch is None or watch._record(pointer.contents)
 
         self.callback = L.mercer_progress_callback(progress)
 
-    def _tell(self, struct: L.mercer_progress) -> bool:
+    def _record(self, struct: L.mercer_progress) -> bool:
         """Record and report progress; return whether to stop.
 
         Python runs pending signal handlers when the callback enters the interpreter, so Control-C is noticed here.
@@ -148,7 +148,7 @@ class Trainer:
         **options: Any,
     ) -> None:
         self.model, self._watch = model, Watch(model.context, callbacks)
-        struct = fill(L.mercer_train_options(), options)
+        struct = fill_options(L.mercer_train_options(), options)
         kept: list[Any] = []
         if validation is not None:
             x, y = self._pair(*validation[:2])
@@ -169,14 +169,14 @@ class Trainer:
         weights = A.NUMPY[self.model._info().weights.dtype]
         # float64 keeps all digits of targets until the library has subtracted their offset.
         wide = np.dtype(np.float64) if self.model.targets is not None else weights
-        y = self._there(Y, "Y") if D.device_of(Y) is not None else A.columns(Y, "Y", wide)
+        y = self._device_array(Y, "Y") if D.device_of(Y) is not None else A.columns(Y, "Y", wide)
         if D.device_of(X) is not None:
-            return self._there(X, "X"), y
-        x = A.take(X, "X")
+            return self._device_array(X, "X"), y
+        x = A.as_array(X, "X")
         single = weights == np.float32 and x.dtype == np.float64
         return A.points(x, "X", np.dtype(np.float32) if single else None), y
 
-    def _there(self, values: Any, name: str) -> D.DeviceArray:
+    def _device_array(self, values: Any, name: str) -> D.DeviceArray:
         return D.DeviceArray(values, name, self.model.context)
 
     def _call(self, name: str, *arguments: Any) -> None:
@@ -222,7 +222,7 @@ class Trainer:
         """Take the names and the schema of the columns from the first dataset; later datasets must have the same."""
         info = data.info()
         known, found = self.model.feature_names, info["feature_names"]
-        if _encoded_otherwise(info, self.model):
+        if _has_other_schema(info, self.model):
             if self.model.schema is not None or known is not None or self.model.weights.any():
                 how = "columns=model.feature_names" if self.model.schema is None else "schema=model.schema"
                 raise ValueError(f"the dataset is encoded by another schema than the model's; open it with {how}")
@@ -303,9 +303,9 @@ class Fitting:
         self.seen: int | None = None  # fingerprint of the data
         self.context, self._model, self._kernel = context, model, kernel if isinstance(kernel, Kernel) else None
         self.watch = Watch(context, callbacks)
-        inner = fill(L.mercer_train_options(), train)
+        inner = fill_options(L.mercer_train_options(), train)
         named = options if self._kernel else {"kernel": kernel, **options}
-        struct = fill(L.mercer_fit_options(), named)
+        struct = fill_options(L.mercer_fit_options(), named)
         struct.train, struct.run.precision, struct.run.progress = C.pointer(inner), precision, self.watch.callback
         struct.centers.given = None if centers is None else centers.handle
         struct.run.model = None if model is None else model.handle
@@ -332,11 +332,11 @@ class Fitting:
         report = L.mercer_fit_report(training=C.pointer(training), search=C.pointer(search))
         self._call("mercer_fitting_query", report)
         self._call("mercer_fitting_parts", parts)
-        told = report_dict(training) if training.plan else {}
-        told["search"] = _search_dict(report, search)
-        told["decisions"] = self.decisions()
+        result = report_dict(training) if training.plan else {}
+        result["search"] = _search_dict(report, search)
+        result["decisions"] = self.decisions()
         values = spectrum(self.context, parts.trainer)
-        return self.model(), told, values
+        return self.model(), result, values
 
     def decisions(self) -> list[dict[str, str]]:
         """Return the decisions of the fit in order, each with stage, name, origin, value and text.

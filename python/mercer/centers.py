@@ -16,7 +16,7 @@ import numpy as np
 from . import _arrays as A
 from . import _library as L
 from ._arrays import Array
-from ._context import Context, Failure, fill, seed_from, shared_context, whole
+from ._context import Context, Failure, as_integer, fill_options, seed_from, shared_context
 from ._kernels import Kernel, as_kernel, distances_of
 
 __all__ = ["balanced", "choose", "kmeans", "nearest", "random", "rpcholesky"]
@@ -39,10 +39,10 @@ def choose(
     (10, 3)
     """
     x = A.points(X, "X")
-    if not 1 <= whole(n_centers, "n_centers") <= x.shape[0]:
+    if not 1 <= as_integer(n_centers, "n_centers") <= x.shape[0]:
         raise ValueError(f"n_centers is {n_centers}; it must be between 1 and the {x.shape[0]} rows of X")
     numbers = {"iterations": iterations, "batch": batch, "memory": memory, "seed": seed_from(random_state)}
-    options = fill(L.mercer_center_options(), {"method": method, **numbers})
+    options = fill_options(L.mercer_center_options(), {"method": method, **numbers})
     if kernel is not None:
         options.kernel = C.pointer(as_kernel(kernel).struct)
     if labels is not None:
@@ -98,7 +98,7 @@ def balanced(X: Any, labels: Any, n_centers: int, *, random_state: Any = None, *
     >>> 7.0 in balanced(np.arange(8.0).reshape(8, 1), list("aaaaaaab"), 2, random_state=0)
     True
     """
-    numbers = np.unique(A.take(labels, "labels"), return_inverse=True)[1].reshape(-1)
+    numbers = np.unique(A.as_array(labels, "labels"), return_inverse=True)[1].reshape(-1)
     return choose(X, n_centers, "balanced", labels=numbers, random_state=random_state, **options)
 
 

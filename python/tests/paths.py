@@ -173,7 +173,7 @@ class Option:
     variant: str = ""  # further column of the training rows: "weights", "groups", "times" or "ids"
     only: str = ""  # kind of table: "values", "classes" or "numbers" (without text and missing values); "" for all
     words: tuple[str, ...] = ()  # further names that a warning or an error may use
-    # The value asks for a worse model. Its error must only be below that of a constant prediction.
+    # The value requests a worse model, whose error must only be below that of a constant prediction.
     weaker: bool = False
     weaker_on: str = ""  # name of a table on which the value gives a worse model
 
@@ -428,13 +428,13 @@ def c_fields():
 
 @dataclass
 class Outcome:
-    """Result of a fit. `bytes` is the model file; `shown` is all other output that is deterministic."""
+    """Result of a fit. `bytes` is the model file; `shown` is all other deterministic output."""
 
     error: float = float("nan")  # 1 - R2, or the misclassification rate
     constant: float = 1.0  # error of the best constant prediction
     log_loss: float | None = None
     coverage: float | None = None  # share of test targets in their 90 % interval or class set
-    warnings: list[str] = field(default_factory=list)  # in C with the name of the field
+    warnings: list[str] = field(default_factory=list)  # of the C interface: preceded by the name of the field
     refusal: str | None = None
     bytes: bytes = b""
     shown: str = ""
@@ -711,7 +711,7 @@ COMMON = {
 }  # fmt: skip
 
 
-def says(outcome, option):
+def names_option(outcome, option):
     """Return whether a warning or the error names one of the given options."""
     texts = [plain(text) for text in (*outcome.warnings, outcome.refusal or "")]
     for name in map(re.escape, option.names()):

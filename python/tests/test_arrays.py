@@ -66,7 +66,7 @@ def test_parts_of_rows_are_viewed():
         lambda X: np.frombuffer(b"\0" + X.tobytes(), np.uint8)[1:].view(np.float64).reshape(X.shape),
     ],
 )
-def test_other_layouts_are_copied_once_and_right(make):
+def test_other_layouts_are_copied_once(make):
     X = make(np.arange(1.0, 13.0).reshape(4, 3))
     x = A.points(X, "X")
     assert x.flags.aligned and x.dtype.isnative and A.rows_contiguous(x) is x
@@ -139,7 +139,7 @@ def test_out(rng):
         (np.ones((2, 3)), ValueError),
     ],
 )
-def test_what_is_no_matrix_is_refused(X, error):
+def test_values_other_than_matrices_are_rejected(X, error):
     with pytest.raises(error):
         mercer.kernel_matrix(X, np.ones((2, 1)), "laplace:bandwidth=1")
 
@@ -149,13 +149,13 @@ def test_empty_arrays():
     assert mercer.kernel_matmul(np.ones((4, 3)), np.ones((0, 3)), np.ones((0, 2)), "linear").tolist() == [[0, 0]] * 4
 
 
-def test_sparse_is_refused_by_name():
+def test_sparse_matrix_error_names_the_argument():
     sparse = pytest.importorskip("scipy.sparse")
     with pytest.raises(TypeError, match="X is sparse"):
         mercer.kernel_matrix(sparse.csr_matrix(np.eye(2)), np.eye(2), "linear")
 
 
-def test_masked_arrays_are_refused_unless_nothing_is_hidden():
+def test_masked_arrays_with_hidden_values_are_rejected():
     X = np.random.default_rng(0).normal(size=(20, 3)).astype(np.float32)
     model = mercer.Model("gaussian:bandwidth=1", X[:5])
     model.weights[:] = 1

@@ -45,7 +45,7 @@ def test_callback_stops_and_fails(rng):
         centers.kmeans(X, 50, random_state=0, callback=lambda *progress: 1 / 0)
 
 
-def test_nearest_is_the_first_of_equals():
+def test_nearest_prefers_the_first_of_equal_rows():
     index, squares = centers.nearest([[0.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]])
     assert index.tolist() == [0] and squares.tolist() == [1.0]
 

@@ -37,7 +37,7 @@ def test_names_are_kept(tables, model):
     assert model.feature_names is None
 
 
-def test_datasets_go_by_name(tables, model):
+def test_datasets_are_matched_by_name(tables, model):
     expected = model.predict(Dataset(tables / "t.csv", task="regression"))
     mixed = Dataset(tables / "n.csv", task="unlabeled")
     np.testing.assert_array_equal(model.predict(mixed), expected)

@@ -78,7 +78,7 @@ def test_refused(changes, error, text):
     assert text in str(raised.value)
 
 
-def test_refused_on_the_processor():
+def test_gpu_arrays_are_rejected_on_the_cpu():
     model = mercer.Model("laplace:bandwidth=1", np.eye(2))
     for call in (
         lambda: model.predict(Interface()),
@@ -126,7 +126,7 @@ LIBRARIES = ["torch", "cupy", "jax"]
 
 @pytest.mark.parametrize("name", LIBRARIES)
 @pytest.mark.parametrize("dtype", ["float32", "float16", "uint8"])
-def test_products_there(name, dtype):
+def test_products_on_gpu(name, dtype):
     x, z = (np.abs(a * 20).astype(dtype) for a in (X, Z))
     x_there, z_there, w_there = (put(name, a) for a in (x, z, W))
     host = mercer.kernel_matmul(x, z, W, "laplace:bandwidth=100", device="cuda")
@@ -140,7 +140,7 @@ def test_products_there(name, dtype):
 
 
 @pytest.mark.parametrize("name", LIBRARIES)
-def test_model_there(name):
+def test_model_on_gpu(name):
     x = put(name, X)
     model = mercer.Model("laplace:bandwidth=5", put(name, Z), outputs=3)
     assert model.context.info()["device"] == 0
@@ -155,7 +155,7 @@ def test_model_there(name):
 
 
 @pytest.mark.parametrize("name", LIBRARIES)
-def test_estimators_there(name):
+def test_estimators_on_gpu(name):
     target = np.sin(X[:, :1]) + 5
     x, y = put(name, X), put(name, target)
     for solver in ("direct", "ep4"):
@@ -174,7 +174,7 @@ def test_estimators_there(name):
 
 
 @pytest.mark.parametrize("name", LIBRARIES)
-def test_steps_there(name):
+def test_training_steps_on_gpu(name):
     x, y = put(name, X), put(name, np.sin(X[:, :1]).astype(np.float32))
     made = []
     for samples, targets in ((x, y), (X, np.sin(X[:, :1]).astype(np.float32))):
@@ -206,7 +206,7 @@ def test_streams():
 
 
 @there
-def test_refused_there():
+def test_rejected_arrays_on_gpu():
     torch = pytest.importorskip("torch")
     x = torch.as_tensor(X, device="cuda")
     model = mercer.Model("laplace:bandwidth=5", Z, device="cuda")
@@ -227,7 +227,7 @@ def test_refused_there():
 
 
 @there
-def test_interface_there():
+def test_array_interface_on_gpu():
     torch = pytest.importorskip("torch")
     x, out = torch.as_tensor(X, device="cuda"), torch.empty((300, 3), device="cuda")
 

@@ -19,7 +19,7 @@ def test_docstrings(name):
     assert result.failed == 0
 
 
-def test_there_are_examples():
+def test_examples_exist():
     tried = sum(doctest.testmod(importlib.import_module(f"mercer.{name}")).attempted for name in MODULES)
     assert tried > 40
 

@@ -50,7 +50,7 @@ def test_digits():
     assert time.process_time() - start < 2 * (os.cpu_count() or 1)  # CPU time of all threads
 
 
-def test_ridge_is_that_of_the_objective(waves):
+def test_ridge_is_the_ridge_of_the_objective(waves):
     X, y = waves
     K = Kernel("gaussian", bandwidth=1.0)(X)
     for transform, offset in (("none", 0), ("auto", y.mean())):  # The offset is not penalized.
@@ -111,7 +111,7 @@ def test_probabilities_are_calibrated(rng):
     assert abs(sure.mean() - hit.mean()) < 0.06
 
 
-def test_held_back_for_calibration(rng):
+def test_held_out_for_calibration(rng):
     X = rng.normal(size=(6000, 2)).astype("f")
     y = (X[:, 0] + 0.5 * rng.normal(size=6000) > 0).astype(int)
     trained, parameters = [], {"n_centers": 50, "ridge": 1.0, "random_state": 0}
@@ -269,12 +269,12 @@ def test_messages_name_parameters_of_python(parameters, message, waves):
         mercer.KernelRegressor(**{"tune": "off", **parameters}).fit(*waves)
 
 
-def test_intervals_that_were_not_asked_for(waves):
+def test_intervals_without_held_out_rows(waves):
     with pytest.raises(ValueError, match="no rows were held out in training; fit with intervals=True"):
         KernelRegressor().fit(*waves).predict_interval(waves[0])
 
 
-def test_a_fit_that_fails_leaves_the_last_one(blobs):
+def test_a_failed_fit_keeps_the_last_model(blobs):
     X, y = blobs
     model = KernelClassifier(random_state=0).fit(X, y)
     before = model.predict_proba(X)
@@ -375,7 +375,7 @@ def _score_in_child(model, X, y, queue):
     queue.put(model.fit(X, y).score(X, y))
 
 
-def test_a_forked_process_can_go_on(blobs):
+def test_a_forked_process_can_continue(blobs):
     """Threads do not survive a fork, so the child has to start its own."""
     X, y = blobs
     model = KernelClassifier(random_state=0, n_jobs=2).fit(X, y)
@@ -429,7 +429,7 @@ def test_progress_line_on_a_terminal(waves, monkeypatch, capsys):
     assert err.count("\r") >= 3 and err.count("\n") == 1
 
 
-def test_time_left_is_that_of_epochs(monkeypatch):
+def test_remaining_time_is_measured_over_epochs(monkeypatch):
     stream = io.StringIO()
     monkeypatch.setattr(stream, "isatty", lambda: True)
     bar = Bar(stream)

@@ -30,7 +30,7 @@ def rows(classes, weighted, seed=0):
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("classes", [2, 3, 5])
-def test_classes_are_measured_as_scikit_learn_does(classes, weighted):
+def test_classification_metrics_agree_with_scikit_learn(classes, weighted):
     scores, labels, weights = rows(classes, weighted)
     found = mercer.measure(scores, labels, classification=True, sample_weight=weights, temperature=0.7, each=True)
     P = np.exp(scores / 0.7 - (scores / 0.7).max(axis=1, keepdims=True))
@@ -54,7 +54,7 @@ def test_classes_are_measured_as_scikit_learn_does(classes, weighted):
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_values_are_measured_as_scikit_learn_does(weighted):
+def test_regression_metrics_agree_with_scikit_learn(weighted):
     F, _, weights = rows(3, weighted)
     Y = F + np.random.default_rng(1).normal(size=F.shape) * [1, 2, 0.1]
     found, weight = mercer.measure(F, Y, sample_weight=weights, each=True), {"sample_weight": weights}
@@ -69,7 +69,7 @@ def test_values_are_measured_as_scikit_learn_does(weighted):
             assert found["each"][0][name] == np.quantile(errors, share, method="inverted_cdf")
 
 
-def test_what_is_refused():
+def test_rejected_arguments():
     with pytest.raises(ValueError, match="2 rows"):
         mercer.measure([[1.0]], [1, 2])
     with pytest.raises(ValueError, match="labels"):
@@ -94,7 +94,7 @@ def problem(seed=3, n=600):
     return X, y, np.digitize(y, [39.5, 40.5])
 
 
-def test_probabilities_and_sets_are_the_program_s(tmp_path):
+def test_probabilities_and_sets_agree_with_the_program(tmp_path):
     X, _, labels = problem()
     model = KernelClassifier(n_centers=50, random_state=0, intervals=True, ridge=0.1).fit(X[:400], labels[:400])
     model.model_.save(tmp_path / "m")
@@ -113,7 +113,7 @@ def test_probabilities_and_sets_are_the_program_s(tmp_path):
     assert told["coverage"] == pytest.approx(hits) and told["log_loss"] == pytest.approx(S.log_loss(labels[400:], P))
 
 
-def test_intervals_are_the_program_s(tmp_path):
+def test_intervals_agree_with_the_program(tmp_path):
     X, y, _ = problem()
     model = KernelRegressor(n_centers=50, random_state=0, intervals=True, ridge=0.1).fit(X[:400], y[:400])
     low, high = model.predict_interval(X[400:], 0.8)

@@ -28,7 +28,7 @@ def run(name):
     return done.stdout
 
 
-def test_all_are_tried():
+def test_all_examples_are_run():
     assert {path.stem for path in FOLDER.glob("*.py")} == {
         "digits",
         "large_tabular",

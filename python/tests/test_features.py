@@ -42,7 +42,7 @@ def test_gradients(q):
     assert np.abs(outer[0] - outer[1]).max() < 1e-6 * np.abs(outer[1]).max()
 
 
-def test_gradients_are_refused_by_name():
+def test_kernels_without_gradients_are_rejected():
     with pytest.raises(Exception, match="kernel polynomial"):
         Model("polynomial:degree=2", Z).gradients(X)
 
@@ -58,7 +58,7 @@ def planted(n=900, d=6, seed=3):
     return A, np.sin(2 * A[:, 0]) + 0.5 * A[:, 1] * A[:, 2]
 
 
-def test_one_round_is_that_of_numpy():
+def test_one_round_agrees_with_numpy():
     """The predictions and gradients of a fit agree with NumPy."""
     A, y = planted()
     y = (y - y.mean()) / y.std()
@@ -91,7 +91,7 @@ def test_metric_is_a_map():
 @pytest.mark.parametrize(
     "metric, words", [([1, 1, -2, 1, 1, 1], "weight 2 .* is -2"), ([1, 2], "1 x 2"), (np.diag([1, 1, 1, 1, 1, -1.0]), "eigenvalue is -1")]
 )
-def test_metrics_that_are_refused(metric, words):
+def test_rejected_metrics(metric, words):
     A, y = planted(50)
     with pytest.raises(ValueError, match=words):
         KernelRegressor(metric=metric).fit(A, y)
@@ -135,7 +135,7 @@ def test_classes_are_learned_too():
     assert model.score(B, found) > plain.score(B, found) + 0.05
 
 
-def test_what_is_not_a_switch():
+def test_learn_features_must_be_a_bool():
     A, y = planted(50)
     for wrong in (1.5, -1, 2, "on"):
         with pytest.raises(ValueError, match="learn_features is .*; it must be a bool"):
@@ -147,7 +147,7 @@ def test_what_is_not_a_switch():
     [({"tune": "off"}, "tune off"), ({"metric": np.ones(6)}, "metric"), ({"kernel": "polynomial:degree=2"}, "polynomial"),
      ({"kernel": mercer.Kernel("gaussian:bandwidth=2")}, "kernel")],
 )
-def test_what_a_metric_cannot_be_learned_with(given, words):
+def test_options_that_exclude_a_learned_metric(given, words):
     A, y = planted(100)
     with pytest.raises((ValueError, NotImplementedError), match=words):
         mercer.KernelRegressor(learn_features=True, **given).fit(A, y)

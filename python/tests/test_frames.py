@@ -39,7 +39,7 @@ def target(frame):
     return area * np.where(frame["city"] == "Bonn", 2.0, 1.0) + 10 * frame["rooms"].fillna(3).to_numpy(float)
 
 
-def test_features_are_those_of_a_file(frame, tmp_path):
+def test_features_agree_with_those_of_a_file(frame, tmp_path):
     frame["y"] = target(frame)
     frame.to_csv(tmp_path / "t.csv", index=False)
     data = Dataset(tmp_path / "t.csv", target="y", task="regression")
@@ -311,7 +311,7 @@ def test_a_loaded_model_finds_columns_of_numbers_by_name(tmp_path):
         model.predict(table[["a", "c"]])
 
 
-def test_arrays_with_gaps():
+def test_arrays_with_missing_values():
     rng = np.random.default_rng(1)
     X = rng.standard_normal((80, 3))
     y = X[:, 0] + X[:, 1]
@@ -364,7 +364,7 @@ def test_permutation_importance(frame):
     again = [model.permutation_importance(frame, names, random_state=1).importances_mean for _ in range(2)]
     np.testing.assert_array_equal(*again)
     assert again[0][0] > 0.1
-    with pytest.raises(ValueError, match="'huge', which the fit did not have"):
+    with pytest.raises(ValueError, match="'huge', which the training data do not have"):
         model.permutation_importance(frame, np.where(big, "huge", "small"))
     X = np.random.default_rng(0).normal(size=(200, 3))
     plain = KernelRegressor(random_state=0, ridge=1e-3).fit(X, X[:, 1]).permutation_importance(X, X[:, 1])

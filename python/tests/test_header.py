@@ -30,7 +30,7 @@ def test_the_headers_were_read():
     assert L.lib.mercer_model_predict.argtypes == [C.c_void_p, C.POINTER(L.mercer_matrix), C.POINTER(L.mercer_matrix)]
 
 
-def test_sizes_and_offsets_are_those_of_the_compiler(tmp_path):
+def test_sizes_and_offsets_agree_with_the_compiler(tmp_path):
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     if compiler is None:
         pytest.skip("no C compiler here")

@@ -84,7 +84,7 @@ def test_precision(rng):
         mercer.kernel_matrix(X, X, kernel, precision="half")
 
 
-def test_threads_change_no_bit(rng):
+def test_threads_have_no_effect(rng):
     X = rng.normal(size=(700, 5)).astype(np.float32)
     one, two = (mercer.kernel_matrix(X, X, "laplace:bandwidth=2", n_jobs=n) for n in (1, 3))
     np.testing.assert_array_equal(one, two)
@@ -98,7 +98,7 @@ def test_devices(rng):
         mercer.kernel_matrix(X, X, "linear", device="abacus")
 
 
-def test_function_of_ones_own(rng):
+def test_kernel_of_a_python_function(rng):
     X, Z = rng.normal(size=(7, 4)), rng.normal(size=(300, 4))
     own = Kernel.from_function(lambda r: np.exp(-r / B))
     np.testing.assert_allclose(own(X, Z), Kernel("laplace", bandwidth=B)(X, Z), rtol=1e-12)
@@ -109,7 +109,7 @@ def test_function_of_ones_own(rng):
         pickle.dumps(own)
 
 
-def test_what_a_function_raises_comes_out(rng):
+def test_exceptions_of_kernel_functions_are_raised(rng):
     def fails(r):
         raise KeyError("mine")
 

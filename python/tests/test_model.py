@@ -28,7 +28,7 @@ def test_prediction_is_the_product(model, rng):
     np.testing.assert_array_equal(model.classify(X), wanted.argmax(1))
 
 
-def test_rows_do_not_depend_on_each_other(model, rng):
+def test_predictions_of_rows_are_independent(model, rng):
     X = rng.normal(size=(700, 4))
     whole = model.predict(X)
     np.testing.assert_array_equal(whole[123:124], model.predict(X[123:124]))
@@ -122,7 +122,7 @@ def test_bad_files(tmp_path, model):
         Model.load(tmp_path)
 
 
-def test_a_kernel_of_ones_own_lives_as_long_as_the_model(rng):
+def test_kernel_of_a_python_function_lives_as_long_as_the_model(rng):
     Z = rng.normal(size=(5, 2))
     model = Model(Kernel.from_function(lambda r: np.exp(-r)), Z)
     gc.collect()
@@ -188,7 +188,7 @@ def test_devices():
     assert model.context.made_with == (None, "auto", "fast")
 
 
-def test_memory_that_nobody_has():
+def test_failed_allocation():
     with pytest.raises(MemoryError):
         Model("linear", np.ones((1000, 1)), outputs=2**45)
 
@@ -199,7 +199,7 @@ def test_a_pickle_keeps_the_number_of_threads(rng):
 
 
 @pytest.mark.parametrize("dtype", ["f8", "f4", "f2", "u1"])
-def test_ordinary_safetensors_reads_it(dtype, rng, tmp_path):
+def test_safetensors_package_reads_model_files(dtype, rng, tmp_path):
     numpy_files = pytest.importorskip("safetensors.numpy", reason="safetensors is not installed")
     model = Model("laplace:bandwidth=2", rng.integers(0, 256, size=(30, 5)).astype(dtype), outputs=2)
     model.weights[...] = rng.normal(size=(30, 2))

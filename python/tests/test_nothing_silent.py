@@ -20,32 +20,32 @@ import mercer  # noqa: E402
 import paths  # noqa: E402
 
 UNSEEN = {
-    "threads": "results have the same bits for any number of threads",
-    "memory": "a limit: models that fit into it are the same",
-    "arithmetic": "for GPUs; its default is accurate on the processor, and fast is warned about",
-    "device": "auto is the processor on a machine without a GPU",
-    "seed": "random numbers choose nothing if all of a few rows are centers; test_metamorphic.py and test_same_bytes.py see it",
-    "cache": "speed: whether kernel values are computed once or again",
-    "merge": "a table without equal rows has nothing to merge; test_metamorphic.py sees it",
-    "verbose": "a line on stderr; test_estimators.py sees it",
-    "format": "names the format that the file has",
-    "header": "names what the file has",
-    "task": "names the task that the targets have",
-    "columns": "names the kind that the column has; test_frames.py and tests/cli/test_tables.py give others",
-    "missing": "the table has no missing values; tests/cli/test_tables.py sees it",
-    "color": "colors on a terminal",
-    "comm": "one process: self is what auto chooses",
-    "exchange": "for GPUs of several processes",
-    "deadline": "for several processes",
+    "threads": "results do not depend on the number of threads",
+    "memory": "a limit that is not reached has no effect",
+    "arithmetic": "has an effect only on GPUs; on the CPU, fast causes a warning",
+    "device": "auto is the CPU on a machine without a GPU",
+    "seed": "nothing is random if all of a few rows are centers; tested in test_metamorphic.py and test_same_bytes.py",
+    "cache": "affects only speed: whether kernel values are cached",
+    "merge": "the table has no equal rows to merge; tested in test_metamorphic.py",
+    "verbose": "affects only stderr; tested in test_estimators.py",
+    "format": "the value is the format that auto detects",
+    "header": "the value is what auto detects",
+    "task": "the value is the task that auto detects",
+    "columns": "the value is the kind that is detected; other kinds are tested in test_frames.py and tests/cli/test_tables.py",
+    "missing": "the table has no missing values; tested in tests/cli/test_tables.py",
+    "color": "affects only terminals",
+    "comm": "auto chooses self for a single process",
+    "exchange": "has an effect only with several processes and GPUs",
+    "deadline": "has an effect only with several processes",
     "no-map": "text files are never mapped",
-    "checkpoint-every": "the time between two checkpoints",
-    "verify": "what resume compares",
+    "checkpoint-every": "affects only when checkpoints are written",
+    "verify": "affects only what resume compares",
     "force": "there is no unfinished run to discard",
-    "converge": "the solver of few rows converges anyway",
-    "model": "equal data give an equal model",
-    "warm_start": "equal data give an equal model",
-    "id-column": "leaves out a column that the other fit does not have; tests/cli/test_tables.py and test_outputs.py use it",
-    "weights": "weights of 1 are the default; test_metamorphic.py gives others",
+    "converge": "the solver for few rows always converges",
+    "model": "the data are equal, so the model is equal",
+    "warm_start": "the data are equal, so the model is equal",
+    "id-column": "the other fit does not have this column; tested in tests/cli/test_tables.py and test_outputs.py",
+    "weights": "all weights are 1, the default; other weights are tested in test_metamorphic.py",
 }
 VALUES, CLASSES = "few", "few_classes"
 # Few rows are trained by a direct solver, which warns about options of iterative solvers. These options are also tested
@@ -64,13 +64,13 @@ def folders():
 
 
 def _effects(option, interface, base, folders, kept={}):
-    """Return the effect of the option by table: "used", "said", "nothing" or "says something else: ...".
+    """Return the effect of the option by table: "used", "warned", "nothing" or "other warning: ...".
 
     The table of classes is tried only if the table of values shows no effect.
     """
     found = {}
     for name in (VALUES, CLASSES):
-        if set(found.values()) & {"used", "said"}:
+        if set(found.values()) & {"used", "warned"}:
             break
         rows = paths.table(name)
         if not option.fits(interface, rows):
@@ -81,7 +81,8 @@ def _effects(option, interface, base, folders, kept={}):
         both = option if base == "default" else paths.join([BASES[base], option])
         outcome = paths.run(rows, both, interface, folders[name])
         if outcome.refusal is not None or outcome.warnings != kept[key].warnings:
-            found[name] = "said" if paths.says(outcome, option) else f"says something else: {outcome.refusal or outcome.warnings}"
+            named = paths.names_option(outcome, option)
+            found[name] = "warned" if named else f"other warning: {outcome.refusal or outcome.warnings}"
         else:
             same = outcome.bytes == kept[key].bytes and outcome.shown == kept[key].shown
             found[name] = "nothing" if same else "used"
@@ -96,10 +97,10 @@ NAMES = list(dict.fromkeys(option.name for option in paths.OPTIONS))
 def test_option(name, interface, base, folders):
     options = [option for option in paths.OPTIONS if option.name == name and option.given(interface) is not None]
     effects = [effect for option in options for effect in _effects(option, interface, base, folders).values()]
-    wrong = [effect for effect in effects if effect.startswith("says something else")]
+    wrong = [effect for effect in effects if effect.startswith("other warning")]
     assert not wrong, f"{name}: {wrong[0]}"
     if name not in UNSEEN and effects:
-        assert "used" in effects or "said" in effects, f"{interface}: {name} changes nothing and nothing says so"
+        assert "used" in effects or "warned" in effects, f"{interface}: {name} changes nothing and causes no warning"
 
 
 def test_reasons_are_needed():

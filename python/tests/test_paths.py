@@ -116,13 +116,13 @@ def complaint(name, interface, option):
     rows, base = paths.table(name), default(name, interface)
     found = paths.run(rows, option, interface, folder(name, interface))
     if found.refusal is not None:
-        return None if paths.says(found, option) else f"is refused without its name: {found.refusal}"
-    named = paths.says(found, option)
+        return None if paths.names_option(found, option) else f"the error does not name it: {found.refusal}"
+    named = paths.names_option(found, option)
     weaker = option.weaker or name == option.weaker_on
     if not found.error < found.constant and not (weaker and named):  # also true for NaN
         return f"error {found.error:.4f}, worse than a constant prediction ({found.constant:.4f}); warnings: {found.warnings}"
     if found.coverage is not None and not found.coverage >= COVERAGE:
-        return f"its 90 % intervals hold {found.coverage:.3f} of the test targets; warnings: {found.warnings}"
+        return f"its 90 % intervals contain {found.coverage:.3f} of the test targets; warnings: {found.warnings}"
     weighted = "class_weight" in option.names() and "calibrate_to" not in option.names()
     if found.log_loss is not None and (weighted or not (weaker or named)) and (interface == "python" or _calibrates(option)):
         least = calibrated(name, interface).log_loss

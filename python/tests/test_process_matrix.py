@@ -164,7 +164,7 @@ def test_control_c(tmp_path):
         assert (code, out) == (0, "same\n")
 
 
-def test_errors_of_callbacks_come_through(tmp_path):
+def test_errors_of_callbacks_are_raised(tmp_path):
     done = start(
         tmp_path,
         """

@@ -59,7 +59,7 @@ def test_unknown_names():
         raise AssertionError
 
 
-def test_a_library_that_is_not_there(tmp_path):
+def test_missing_library(tmp_path):
     import os
 
     done = python("-c", "import mercer", env={**os.environ, "MERCER_LIBRARY": str(tmp_path / "gone.so")})

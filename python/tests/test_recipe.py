@@ -130,7 +130,7 @@ def test_bad_preprocess(table):
         KernelRegressor(preprocess=3).fit(*table)
 
 
-def test_own_centers_are_in_the_units_of_the_data(table):
+def test_given_centers_are_in_the_units_of_the_data(table):
     X, y = table
     own = KernelRegressor(centers=X[:7]).fit(X, y)
     np.testing.assert_allclose(own.model_.centers, own.model_.preprocessed(X[:7]))

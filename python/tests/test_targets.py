@@ -22,7 +22,7 @@ def waves():
 
 @pytest.mark.parametrize("precision", ["float32", "float64"])
 @pytest.mark.parametrize("solver", ["direct", "cg", "ep4"])
-def test_any_offset_and_unit_is_learned_alike(waves, solver, precision):
+def test_offset_and_unit_have_no_effect(waves, solver, precision):
     X, y, X_test, y_test = waves
     found = []
     for offset, scale in SHIFTS:
@@ -84,7 +84,7 @@ def test_a_stream_has_the_units_of_its_first_batch(waves):
     assert model.score(X_test, 200 + y_test) > 0.9
 
 
-def test_files_and_pickles_keep_them(waves, tmp_path):
+def test_files_and_pickles_keep_the_targets(waves, tmp_path):
     X, y, X_test, _ = waves
     model = KernelRegressor(n_centers=50, random_state=0).fit(X, y + 200)
     f = model.predict(X_test)

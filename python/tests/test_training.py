@@ -114,7 +114,7 @@ def test_callback_cannot_use_the_model_that_is_trained(problem):
     model.predict(X)
 
 
-def test_control_c_leaves_the_last_good_weights(problem):
+def test_control_c_keeps_the_last_good_weights(problem):
     X, Y = problem
     model = Model("laplace:bandwidth=2", X, outputs=2)
     timer = threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT))
@@ -382,6 +382,6 @@ def test_history_has_epochs_that_ended():
     watch, told = Watch(Context(), []), []
     watch.callbacks = [lambda progress: told.append(progress["epoch"])]
     for epoch, samples, within in ((0, 0, 0), (0, 10, 10), (1, 20, 0), (1, 20, 0), (1, 30, 10), (2, 40, 0), (1, 20, 0)):
-        assert not watch._tell(L.mercer_progress(stage=b"training", epoch=epoch, samples=samples, pass_samples=within))
+        assert not watch._record(L.mercer_progress(stage=b"training", epoch=epoch, samples=samples, pass_samples=within))
     assert [(p["epoch"], p["samples"]) for p in watch.history] == [(1, 20), (2, 40), (1, 20)]
     assert told == [0, 1, 1, 2, 1]

@@ -79,7 +79,7 @@ def test_effort_without_a_search():
 
 
 @pytest.mark.parametrize("wrong", [0, 6, -1, 2.0, True, "3", np.nan, [3]])
-def test_what_is_not_an_effort(wrong):
+def test_invalid_effort(wrong):
     with pytest.raises(ValueError, match=r"effort is .*; it must be an integer from 1 to 5, or None"):
         KernelRegressor(effort=wrong).fit(X, Y)
 
@@ -113,7 +113,7 @@ def test_budget_ends_training():
 
 
 @pytest.mark.parametrize("wrong", [0, -1, "10s", True, np.nan, np.inf, [1]])
-def test_what_is_not_a_budget(wrong):
+def test_invalid_budget(wrong):
     with pytest.raises(ValueError, match=r"budget is .*; it must be a number of seconds above 0, or None"):
         KernelRegressor(budget=wrong).fit(X, Y)
 
@@ -148,7 +148,7 @@ def test_equal_rows_are_one():
      ({"tune": "yes"}, "tune is 'yes'"), ({"tune": None}, "tune is None"),
      ({"tune": True, "kernel": Kernel("gaussian:bandwidth=2")}, "kernel is a Kernel")],
 )
-def test_refusals(options, words):
+def test_rejected_parameters(options, words):
     with pytest.raises(ValueError, match=words):
         KernelRegressor(**options).fit(X, Y)
 
@@ -262,7 +262,7 @@ def test_warm_start_keeps_what_was_found():
 # ---- Progress ----
 
 
-def test_callbacks_hear_the_search():
+def test_callbacks_receive_the_progress_of_the_search():
     heard = []
     model = KernelClassifier(**QUICK).fit(X[:600], LABELS[:600], callbacks=[heard.append])
     steps = [progress for progress in heard if progress["phase"] == "search"]
@@ -302,7 +302,7 @@ def test_control_c_in_the_search():
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_line_of_the_search(monkeypatch, capsys):
+def test_progress_line_of_the_search(monkeypatch, capsys):
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
     fitted(verbose=1)
     err = capsys.readouterr().err

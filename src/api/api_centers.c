@@ -12,6 +12,7 @@
 
 /* ---- Checks -------------------------------------------------------------------------------------------------- */
 
+/* Checks the labels for `balanced`, and counts the classes if their number is not given. */
 static mercer_status check_labels(mercer_context *context, mercer_center_options *options, int64_t n)
 {
     if (!options->labels)
@@ -24,6 +25,7 @@ static mercer_status check_labels(mercer_context *context, mercer_center_options
     return MERCER_OK;
 }
 
+/* Checks the options that need neither samples nor ranks. */
 static mercer_status check_options(mrc_center_request *request)
 {
     mercer_context *context = request->context;
@@ -79,12 +81,13 @@ static mercer_status find_share(mrc_center_request *request)
                     (long long)request->centers->rows, (long long)request->p, (long long)rows);
 }
 
-/* Broadcasts rank 0's memory, because the choice depends on it and all ranks must make the same one. */
+/* Broadcasts rank 0's memory limit: the choice depends on it, and all ranks must make the same choice. */
 static mercer_status share_memory(mercer_center_options *options)
 {
     return options->comm ? mrc_comm_broadcast(options->comm, &options->memory, sizeof options->memory) : MERCER_OK;
 }
 
+/* Checks the shape of the centers against n samples with d features. */
 static mercer_status check_sizes(const mrc_center_request *request, int64_t n, int64_t d)
 {
     mercer_context *context = request->context;

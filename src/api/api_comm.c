@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Default of mercer_comm_options.deadline: long enough for the slowest step between two exchanges. */
 #define DEADLINE 60.0
 
 enum { MOST_SHARDS = 65536, MOST_THREADS = 1024 };
@@ -15,7 +16,7 @@ enum { MOST_SHARDS = 65536, MOST_THREADS = 1024 };
 
 int mercer_comm_launched(int *rank)
 {
-    /* Variables that launchers set: Open MPI; MPICH, Intel MPI and others by PMI; Slurm with one of them. */
+    /* The variables that launchers set: Open MPI; PMI, used by MPICH, Intel MPI and others; Slurm. */
     static const char *const pairs[][2] = {{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"},
                                            {"PMI_SIZE", "PMI_RANK"},
                                            {"MPI_LOCALNRANKS", "PMI_RANK"},
@@ -35,6 +36,7 @@ int mercer_comm_launched(int *rank)
     return 0;
 }
 
+/* Parses the option `exchange`. */
 static mercer_status read_wish(mercer_context *context, const char *text, mrc_link_wish *wish)
 {
     static const char *const names[] = {
@@ -68,6 +70,7 @@ static mercer_status read_options(mercer_context *context, const mercer_comm_opt
     return MERCER_OK;
 }
 
+/* Sets the options that do not depend on the kind of communicator. */
 static void apply_options(mrc_comm *comm, const mercer_comm_options *options, mrc_link_wish wish)
 {
     comm->wish = wish;

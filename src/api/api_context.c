@@ -19,6 +19,7 @@ const char *mercer_version(void)
     return TEXT_OF(MERCER_VERSION_MAJOR) "." TEXT_OF(MERCER_VERSION_MINOR) "." TEXT_OF(MERCER_VERSION_PATCH);
 }
 
+/* Reads and checks the options. There is no context yet, so messages belong to the thread. */
 static mercer_status read_options(mercer_context_options *ours, mercer_allocator *allocator,
                                   const mercer_context_options *theirs)
 {
@@ -33,6 +34,7 @@ static mercer_status read_options(mercer_context_options *ours, mercer_allocator
     return MERCER_OK;
 }
 
+/* Parses the option `arithmetic`. */
 static mercer_status choose_arithmetic(const char *asked, mrc_arithmetic *arithmetic)
 {
     static const char *const names[] = {[MRC_ACCURATE] = "accurate", [MRC_FAST] = "fast", [MRC_BY_PLAN] = "auto"};
@@ -46,6 +48,7 @@ static mercer_status choose_arithmetic(const char *asked, mrc_arithmetic *arithm
     return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "options: arithmetic is '%s'; valid: auto, accurate, fast", asked);
 }
 
+/* Chooses the instruction set: the requested one, that of the environment, or the best of the machine. */
 static mercer_status choose_isa(const char *asked, mrc_isa *isa)
 {
     const char *source = asked ? "options: isa" : "environment: MERCER_ISA";
@@ -64,8 +67,9 @@ static mercer_status choose_isa(const char *asked, mrc_isa *isa)
     return MERCER_OK;
 }
 
-/* A backend that a background thread creates. It has its own context, so that the threads share no memory counters
-   and no messages. It lives as long as the backend, whose memory was partly counted there. */
+/* A backend that a background thread creates. It has its own context, so that the two threads share neither memory
+   counters nor messages. That context must live as long as the backend, because it has counted part of the backend's
+   memory. */
 struct mrc_starting {
     mercer_context own;
     const char *name;
@@ -74,6 +78,7 @@ struct mrc_starting {
     mercer_status status;
 };
 
+/* The work of the thread: creates the backend. A failure is reported by the call that waits for it. */
 static void make_backend(void *argument, int64_t piece)
 {
     (void)piece;
@@ -81,8 +86,8 @@ static void make_backend(void *argument, int64_t piece)
     self->status = mrc_backend_create(&self->backend, &self->own, self->name);
 }
 
-/* Starts to create the backend in the background. Returns false if it must be created synchronously, e.g. because a
-   caller's allocator may not be thread-safe. */
+/* Starts creating the backend in the background. Returns false if it must be created synchronously, for example because
+   the caller's allocator may not be thread-safe. */
 static bool start_backend(mercer_context *context, const char *name)
 {
     struct mrc_starting *self;
@@ -103,6 +108,7 @@ static bool start_backend(mercer_context *context, const char *name)
     return true;
 }
 
+/* Logs the backend in use, and warns about an arithmetic that it does not have. */
 static void tell_backend(mercer_context *context)
 {
     mrc_backend *backend = context->backend;
@@ -113,7 +119,7 @@ static void tell_backend(mercer_context *context)
             mrc_isa_name(context->isa), context->threads);
 }
 
-/* Replaces the CPU backend by the one that the thread has created. */
+/* Replaces the CPU backend by the backend that the thread has created. */
 static void take_backend(mercer_context *context)
 {
     struct mrc_starting *self = context->starting;
@@ -137,7 +143,7 @@ mercer_status mrc_context_ready(mercer_context *context)
     return self->status == MERCER_OK ? MERCER_OK : mrc_fail(context, self->status, "%s", self->own.error);
 }
 
-/* Releases the backend that a thread has created, or still creates, if no call has needed it. */
+/* Releases a backend that no call has needed. If the thread still creates it, waits for the thread first. */
 static void drop_starting(mercer_context *context)
 {
     struct mrc_starting *self = context->starting;

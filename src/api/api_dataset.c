@@ -41,6 +41,7 @@ static mercer_status check_names(mercer_context *context, const char *what, cons
     return MERCER_OK;
 }
 
+/* Checks the options that do not depend on the files. */
 static mercer_status check_options(mercer_context *context, const mercer_dataset_options *options)
 {
     if (options->group_column && options->time_column)
@@ -104,11 +105,13 @@ mercer_status mercer_dataset_synthesize(mercer_dataset **out, mercer_context *co
     return mrc_synth_dataset(out, context, spec, first, rows, seed);
 }
 
+/* Releases a host copy of arrays in device memory. */
 static void release_copy(void *context, void *memory)
 {
     mrc_free(context, memory);
 }
 
+/* Checks labels or Y; there may be neither. */
 static mercer_status check_targets(mercer_context *context, const mercer_dataset_arrays *arrays)
 {
     int64_t n = arrays->X->rows;
@@ -216,6 +219,8 @@ const int32_t *mercer_dataset_labels(const mercer_dataset *dataset)
 
 /* ---- Reading ------------------------------------------------------------------------------------------------- */
 
+/* Checks that the requested rows exist. Computed samples are a view of an infinite sequence, but only `rows` of
+   them. */
 static mercer_status check_range(const mercer_dataset *dataset, const int64_t *rows, int64_t first, int64_t count)
 {
     int64_t end;
@@ -230,6 +235,7 @@ static mercer_status check_range(const mercer_dataset *dataset, const int64_t *r
     return MERCER_OK;
 }
 
+/* Checks the shapes and types of the outputs of mercer_dataset_read. */
 static mercer_status check_read(const mercer_dataset *dataset, const mercer_preprocess *preprocess,
                                 const mercer_matrix *X, const mercer_matrix *Y, const int32_t *labels)
 {

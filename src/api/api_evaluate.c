@@ -121,6 +121,7 @@ typedef struct evaluated_block {
     int32_t *labels;
 } evaluated_block;
 
+/* Allocates buffers of about 32 MiB, but at least 64 rows, so that products stay efficient with many features. */
 static mercer_status open_block(const mercer_model *model, const mercer_dataset *data, mrc_scope *scope,
                                 evaluated_block *out)
 {
@@ -136,6 +137,7 @@ static mercer_status open_block(const mercer_model *model, const mercer_dataset 
     return mrc_scope_alloc(scope, &out->labels, most, sizeof *out->labels, "labels");
 }
 
+/* Predicts a block of rows and adds it to the evaluation. */
 static mercer_status add_block(mercer_evaluation *self, mercer_model *model, const mercer_dataset *data,
                                evaluated_block *block, int64_t first)
 {
@@ -161,7 +163,8 @@ static mercer_status add_dataset(mercer_evaluation *self, mercer_model *model, c
     return MERCER_OK;
 }
 
-/* Sets options->radius to the interval radius of the requested level; no change if no level is requested. */
+/* Sets options->radius to the model's interval radius for the requested level. Does nothing if no level is
+   requested. */
 static mercer_status find_radius(const mercer_model *model, mrc_scope *scope, mercer_evaluation_options *options)
 {
     double *radius;
@@ -202,6 +205,7 @@ mercer_status mercer_evaluate(mercer_evaluation **out, mercer_model *model, cons
 
 /* ---- Results ----------------------------------------------------------------------------------------------------- */
 
+/* Checks the arguments of queries. Without any weight all metrics would be 0 / 0. */
 static mercer_status check_rows(const mercer_evaluation *evaluation, const void *out)
 {
     if (!evaluation) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "evaluation is NULL");
@@ -268,6 +272,7 @@ mercer_status mercer_evaluation_curve(const mercer_evaluation *evaluation, const
 
 /* ---- Importance of columns ----------------------------------------------------------------------------------- */
 
+/* Checks that the dataset fits the model and has targets to compare predictions with. */
 static mercer_status check_targets(const mercer_model *model, const mercer_dataset *data)
 {
     MRC_TRY(mrc_check_model_dataset(model, data));

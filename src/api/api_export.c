@@ -17,6 +17,7 @@ static bool ends_with(const char *text, const char *end)
     return length > more && strcmp(text + length - more, end) == 0;
 }
 
+/* Finds the format by its name or, if asked is NULL, by the ending of the path. */
 static mercer_status find_format(mercer_context *context, const char *path, const char *asked, int *out)
 {
     for (*out = 0; *out < FORMATS; ++*out)

@@ -13,6 +13,7 @@
 
 /* ---- Request ------------------------------------------------------------------------------------------------- */
 
+/* Copies the caller's options, and checks everything that needs no data. */
 static mercer_status read_request(mercer_context *context, mrc_fit_request *out, const mercer_fit_options *options)
 {
     MRC_TRY(mrc_read_struct(context, &out->options, MRC_STRUCT(mercer_fit_options), options, "options"));
@@ -27,8 +28,8 @@ mercer_status mercer_fit_check(mercer_context *context, const mercer_fit_options
     return read_request(context, &request, options);
 }
 
-/* Checks that validation data and given centers have the same form as the data, and that a given model has the
-   classes of the data. The model's columns are compared later, together with those of a checkpoint. */
+/* Checks that validation data and given centers have the columns and classes of the data, and that a given model has
+   its classes. The model's columns are checked later, together with those of a checkpoint. */
 static mercer_status check_datasets(mercer_context *context, const mercer_dataset *data,
                                     const mercer_fit_options *options)
 {
@@ -180,11 +181,11 @@ mercer_status mercer_fit(mercer_model **out, mercer_context *context, mercer_dat
     MRC_OWNED(mrc_release_fitting) mercer_fitting *fitting = NULL;
     if (!out) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "out is NULL");
     *out = NULL;
-    MRC_TRY(check_report(context, report)); /* before the long computation */
+    MRC_TRY(check_report(context, report)); /* an error must come before the long computation, not after it */
     MRC_TRY(mercer_fitting_open(&fitting, context, data, options));
     MRC_TRY(mercer_fitting_run(fitting, report));
     MRC_TRY(mercer_fitting_take_model(fitting, out));
-    if (report && report->search) report->search->steps = NULL; /* released with the fitting */
+    if (report && report->search) report->search->steps = NULL; /* it points into the fitting, which is released here */
     return MERCER_OK;
 }
 

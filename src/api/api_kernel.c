@@ -49,6 +49,7 @@ mercer_status mercer_kernel_from_callback(mercer_kernel *out, mercer_context *co
 
 /* ---- Checks -------------------------------------------------------------------------------------------------- */
 
+/* Checks the kernel, and type, memory and columns of X and Z. */
 static mercer_status check_points(mercer_context *context, const mercer_kernel *kernel, const mercer_matrix *X,
                                   const mercer_matrix *Z)
 {
@@ -64,8 +65,8 @@ static mercer_status check_points(mercer_context *context, const mercer_kernel *
 
 /*
  * Checks that all values are finite and, for functions of the inner product, that no product of two rows can overflow
- * the arithmetic, which would give infinity or NaN. (Distances that overflow are harmless: kernels of a moderate
- * bandwidth are 0 there, and others are computed in double.)
+ * the arithmetic and become infinite or NaN. Distances that overflow are harmless: kernels with a moderate bandwidth
+ * are 0 there, and others are computed in double.
  */
 static mercer_status check_values(mercer_context *context, const mercer_kernel *kernel, const mercer_matrix *X,
                                   const mercer_matrix *Z, mercer_dtype arithmetic)
@@ -83,7 +84,8 @@ static mercer_status check_values(mercer_context *context, const mercer_kernel *
                     arithmetic == MERCER_F64 ? "" : " or use f64");
 }
 
-/* Waits until a result in device memory is complete, so that it is visible to any stream when the call returns. */
+/* Waits until a result in device memory is complete, so that the caller may read it in any stream. Returns `status` if
+   that is a failure. */
 static mercer_status arrived(mercer_context *context, const mercer_matrix *out, mercer_status status)
 {
     if (status != MERCER_OK || out->memory == MRC_HOST) return status;

@@ -9,6 +9,7 @@
 #include "model/model.h"
 #include "model/model_file.h"
 
+/* Checks sizes and types and creates a model. total: number of centers of all ranks. */
 static mercer_status create(mercer_model **out, mercer_context *context, mercer_comm *comm, const mercer_kernel *kernel,
                             const mercer_matrix *centers, int64_t total, int64_t outputs, mercer_dtype weights)
 {
@@ -25,7 +26,8 @@ static mercer_status create(mercer_model **out, mercer_context *context, mercer_
 }
 
 /* Sets *total to the number of centers of all ranks, and checks that `centers` is this rank's share. status: the result
-   of the checks of `centers`, which is returned; if it is a failure on any rank, *total becomes -1. */
+   of earlier checks of `centers` on this rank. Collective: if these checks have failed on any rank, *total becomes -1,
+   and this rank's own status is returned. */
 static mercer_status count_centers(mercer_comm *comm, mercer_status status, const mercer_matrix *centers,
                                    int64_t *total)
 {
@@ -99,6 +101,7 @@ mercer_status mercer_model_load(mercer_model **out, mercer_context *context, mer
     return MERCER_OK;
 }
 
+/* Returns the kind of the targets that the model's intervals are for. */
 static mercer_task interval_task(const mrc_calibration *calibration)
 {
     if (!calibration->scores) return MERCER_TASK_UNLABELED;
@@ -139,6 +142,7 @@ mercer_status mercer_model_query(const mercer_model *model, mercer_model_info *i
 
 /* ---- Predictions ----------------------------------------------------------------------------------------------- */
 
+/* Checks that X has the type and the number of features that the model predicts from. */
 static mercer_status check_samples(const mercer_model *model, const mercer_matrix *X)
 {
     MRC_TRY(mrc_backend_check_matrix(model->context->backend, "X", X, MRC_ACCEPT_ANY));

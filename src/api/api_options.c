@@ -13,6 +13,7 @@
 #include <string.h>
 #include <strings.h>
 
+/* Returns the struct_size of a caller's struct, its first field. Copied, because it may be of an unknown type. */
 static size_t size_of(const void *theirs)
 {
     size_t size;

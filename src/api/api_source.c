@@ -7,7 +7,8 @@
 
 #include <string.h>
 
-/* Returns the number of threads that prepare samples: all if a device computes, because the CPU is then idle. */
+/* Returns the number of threads that prepare samples: all if training runs on a device, because the CPU is then idle;
+   else 0, one. */
 static int sample_threads(mercer_context *context)
 {
     mrc_backend *backend = context->backend;
@@ -16,6 +17,7 @@ static int sample_threads(mercer_context *context)
 
 /* ---- Arrays -------------------------------------------------------------------------------------------------- */
 
+/* Sets the targets of the dataset to labels or Y; one of them is required. */
 static mercer_status take_targets(mercer_context *context, mercer_dataset *data, const mercer_dataset_arrays *arrays)
 {
     const mercer_matrix *X = arrays->X, *Y = arrays->Y;
@@ -81,6 +83,7 @@ static mercer_status check_numbers(mercer_context *context, const mercer_stream_
     return MERCER_OK;
 }
 
+/* Checks that the dataset can be trained on with this preprocessing. */
 static mercer_status check_dataset(mercer_context *context, const mercer_dataset *data,
                                    const mercer_preprocess *preprocess)
 {

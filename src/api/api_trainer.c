@@ -40,6 +40,7 @@ int mercer_projector_list(mercer_solver_info *out, int index)
     return row && describe(out, row->name, row->says, MERCER_SOLVER_NONE);
 }
 
+/* Checks that weights (n), if any, are finite, not negative, and not all 0. */
 static mercer_status check_validation_weights(mercer_context *context, const double *weights, int64_t n)
 {
     double sum = 0;
@@ -54,6 +55,7 @@ static mercer_status check_validation_weights(mercer_context *context, const dou
     return mrc_fail(context, MERCER_ERROR_DATA, "validation_weights: the sum is %g; it must be above 0", sum);
 }
 
+/* Checks the validation set, and that options which need one have it. */
 static mercer_status check_validation(mercer_model *model, const mercer_train_options *options)
 {
     mercer_context *context = model->context;
@@ -132,7 +134,7 @@ mercer_status mercer_plan_ranks(mercer_context *context, mercer_rank_plan *out, 
 
 /* ---- Trainer ------------------------------------------------------------------------------------------------- */
 
-/* Sets *comm to that of a shared model, and checks that a given comm is the same one. */
+/* Sets *comm to the communicator of a shared model. A given one must be the same. */
 static mercer_status find_comm(const mercer_model *model, mercer_comm **comm)
 {
     if (*comm && (*comm)->ranks > 1 && model->comm != *comm)
@@ -171,7 +173,7 @@ mercer_status mercer_trainer_create(mercer_trainer **out, mercer_model *model, m
     if (chosen.lambda < 0) chosen.lambda = 0;
     MRC_TRY(find_comm(model, &comm));
     MRC_TRY(make_plan_room(model));
-    mrc_model_unplace(model); /* training needs the device memory, and has its own copy of the centers there */
+    mrc_model_unplace(model); /* training has its own copy of the centers on the device, and needs the memory */
     return mrc_trainer_create(out, model, comm, &chosen);
 }
 
@@ -191,7 +193,7 @@ mercer_status mercer_trainer_resume(mercer_trainer *trainer, const char *path)
 
 mercer_status mercer_trainer_checkpoint(mercer_trainer *trainer)
 {
-    /* Do not set the context's error message: the context belongs to the training thread. */
+    /* Any thread may call this, but the context belongs to the training thread: do not touch its error message. */
     if (!trainer) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "trainer is NULL");
     if (!*trainer->texts[MRC_TEXT_PATH])
         return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "the trainer was created without options.checkpoint");
@@ -250,7 +252,8 @@ mercer_status mercer_trainer_step(mercer_trainer *trainer, const mercer_matrix *
     mercer_batch batch = {.X = *X, .Y = *Y, .weights = weights};
     mercer_status status = mrc_trainer_step(trainer, &batch);
     if (X->memory == MRC_HOST && Y->memory == MRC_HOST) return status;
-    mercer_status over = backend->ops->sync(backend); /* the caller may reuse the batch after this */
+    /* wait for the device, because the caller may reuse the batch when this returns */
+    mercer_status over = backend->ops->sync(backend);
     return status != MERCER_OK ? status : over;
 }
 

@@ -14,7 +14,7 @@
 #include "core/numbers/random.h"
 #include "data/dataset.h"
 
-/* Sequences of random numbers, one per use of the seed. */
+/* Random sequences: each use of the seed has its own. */
 #define MRC_RANDOM_CHOICE  UINT64_C(0x63683031)   /* a permutation of the rows */
 #define MRC_RANDOM_DRAW    UINT64_C(0x63683032)   /* draws with probability proportional to weights */
 #define MRC_RANDOM_ACCEPT  UINT64_C(0x63683033)   /* acceptance of drawn candidates */
@@ -26,12 +26,12 @@
 typedef struct mrc_center_selection {
     mrc_backend *backend;
     const mercer_matrix *x; /* (n, d) any dtype, finite */
-    int64_t p;              /* 1 <= p <= n */
+    int64_t p;              /* number of centers, 1 <= p <= n */
     mrc_comm *comm;         /* ranks that share the work, all with the same rows; NULL: one rank */
     int64_t first;          /* index of the first center that this rank stores */
     bool wide;              /* squared distances need double, as in mrc_search */
     const mercer_center_options
-        *options; /* all set: memory > 0, kernel for rpcholesky, labels and classes for balanced */
+        *options; /* with all defaults replaced: memory > 0, kernel for rpcholesky, labels and classes for balanced */
     mercer_center_report report;
 } mrc_center_selection;
 
@@ -44,22 +44,24 @@ typedef enum mrc_center_method {
     MRC_CENTERS_BALANCED,
     MRC_CENTER_METHODS
 } mrc_center_method;
-/* Finds a method by name (NULL: random); false if the name is unknown. */
+/* Finds a method by name (NULL: random). Returns false if the name is unknown. */
 bool mrc_center_method_find(const char *name, mrc_center_method *out);
-/* Fails with MERCER_ERROR_ARGUMENT for k-means with a kernel of a distance other than L2, since means minimize only L2
-   distances. */
+/* Fails with MERCER_ERROR_ARGUMENT for k-means with a kernel whose distance is not L2: means minimize L2 distances
+   only. */
 mercer_status mrc_check_center_kernel(mercer_context *context, mrc_center_method method, const mercer_kernel *kernel);
 
 /* A checked request for centers, and its report. */
 typedef struct mrc_center_request {
     mercer_context *context;
     mrc_center_method method;
-    const mercer_matrix *centers;  /* output: all p centers, or this rank's share */
-    int64_t p, first;              /* number of centers of all ranks; index of the first one in `centers` */
-    mercer_center_options options; /* all set: memory > 0, kernel for rpcholesky, labels for balanced */
+    const mercer_matrix *centers; /* output: all p centers, or this rank's share */
+    int64_t p, first;             /* number of centers of all ranks; index of the first one in `centers` */
+    /* with all defaults replaced: memory > 0, kernel for rpcholesky, labels for balanced */
+    mercer_center_options options;
     mercer_center_report report;
 } mrc_center_request;
 
+/* Chooses centers from the rows of X, in host memory. */
 mercer_status mrc_choose_centers(mrc_center_request *request, const mercer_matrix *X);
 /* Chooses centers from the preprocessed rows of a dataset. The random method uses the dataset's weights, if it has
    any. */
@@ -70,11 +72,12 @@ mercer_status mrc_choose_centers_from(mrc_center_request *request, mercer_datase
 
 /* Chooses p different random rows of n, in random order. */
 void mrc_choose_random(uint64_t seed, int64_t n, int64_t p, int64_t *rows);
-/* Like mrc_choose_random with draws in proportion to weights (n): a row of weight 2 is chosen like a row that occurs
-   twice. Rows of weight 0 come last. */
+/* Like mrc_choose_random, but draws rows in proportion to weights (n): a row of weight 2 is as likely as a row that
+   occurs twice. Rows of weight 0 come last. */
 mercer_status mrc_choose_weighted(mercer_context *context, uint64_t seed, const double *weights, int64_t n, int64_t p,
                                   int64_t *rows);
-/* Like mrc_choose_random with numbers per class as equal as the class sizes allow; labels (n) in 0 .. classes - 1. */
+/* Like mrc_choose_random, but with numbers per class as equal as the class sizes allow. labels (n): 0 .. classes -
+   1. */
 mercer_status mrc_choose_balanced(mercer_context *context, uint64_t seed, const int32_t *labels, int64_t n,
                                   int64_t classes, int64_t p, int64_t *rows);
 /* Fills rows[have .. p - 1] with random rows that are not among the first `have`. taken (n): scratch. */
@@ -88,19 +91,19 @@ int64_t mrc_draw_row(const double *sums, int64_t n, double share);
 
 /* ---- Distances (median.c) ------------------------------------------------------------------------------------- */
 
-/* Checks that squared distances between rows of d values of magnitude up to `top` stay in the range of double; *wide:
-   they leave the range of float. Kernels do not need this check: they are 0 where a distance overflows. */
+/* Checks that squared distances between rows with d values of magnitude up to `top` are in the range of double. *wide:
+   they may exceed the range of float. Kernels do not need this check, because they are 0 where a distance overflows. */
 mercer_status mrc_check_range(mercer_context *context, double top, int64_t d, bool *wide);
 /* Computes the distances (sum_k |x_k - z_k|^norm)^(1/norm) between the rows of x (m, d) and z (p, d) in double; out (m,
    p) f64. */
 mercer_status mrc_distances(mrc_backend *backend, double norm, const mercer_matrix *x, const mercer_matrix *z,
                             const mercer_matrix *out);
-/* Computes the median of the nonzero distances between rows; *out is 0 if all rows that were looked at coincide. */
-enum { MRC_MEDIAN_ROWS = 2000 }; /* random rows that it looks at, if there are more */
+/* Computes the median of the nonzero distances between rows. *out is 0 if all sampled rows are equal. */
+enum { MRC_MEDIAN_ROWS = 2000 }; /* number of random rows that it uses if there are more */
 mercer_status mrc_median_distance(mrc_backend *backend, double norm, const mercer_matrix *x, uint64_t seed,
                                   double *out);
-/* Returns the number of rows (of n, with `row` bytes each) that mrc_median_distance can use with at most `memory` bytes
-   including them; reduces n no further than to about 64. */
+/* Returns the number of rows, up to n, that mrc_median_distance can use within `memory` bytes. row: bytes per row,
+   which count, too. The result is at least about 64. */
 int64_t mrc_median_rows(int64_t n, int64_t row, int64_t memory);
 
 /* ---- Methods -------------------------------------------------------------------------------------------------- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Selects centers by the requested method, from a matrix or from a dataset. Of a dataset it reads only what the method
- * needs and the memory allows.
+ * Selection of centers by the requested method, from a matrix or from a dataset. Only the rows of a dataset that the
+ * method needs and that fit into memory are read.
  */
 #include "centers/center_selection.h"
 
@@ -32,7 +32,7 @@ mercer_status mrc_check_center_kernel(mercer_context *context, mrc_center_method
         mrc_kernel_norm(kernel));
 }
 
-/* Checks that values fit centers of type u8: a value outside 0 .. 255 would be clamped, not rounded. */
+/* Checks that values fit centers of type u8. Values outside of 0 .. 255 would be clamped and become other points. */
 static mercer_status check_bytes(mercer_context *context, const mercer_matrix *centers, const mercer_matrix *X)
 {
     if (centers->dtype != MERCER_U8 || X->dtype == MERCER_U8) return MERCER_OK;
@@ -48,7 +48,7 @@ static mercer_status check_bytes(mercer_context *context, const mercer_matrix *c
     return MERCER_OK;
 }
 
-/* Copies the rows of X that `rows` lists, or its first rows if NULL, to centers, rounded to their type. */
+/* Copies the listed rows of X to `centers`, rounded to their type. rows NULL: the first rows. */
 static mercer_status copy_rows(mercer_context *context, const mercer_matrix *centers, const mercer_matrix *X,
                                const int64_t *rows)
 {
@@ -106,6 +106,7 @@ mercer_status mrc_choose_centers(mrc_center_request *request, const mercer_matri
 
 /* ---- From a dataset -------------------------------------------------------------------------------------------- */
 
+/* LABELS_BYTES: size of a block of samples that are computed for their labels only. For the others see count_part. */
 enum { LABELS_BYTES = 1 << 20, KMEANS_ROWS = 512, KMEANS_LEAST = 65536 };
 
 /* Computes the class of every sample, for datasets that do not store labels. */
@@ -129,7 +130,7 @@ static int compare_rows(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-/* Reads the `count` samples that `rows` lists to memory, preprocessed; *out lives as long as the scope. */
+/* Reads `count` listed samples, preprocessed, into memory that the scope owns. */
 static mercer_status read_rows(const mercer_dataset *dataset, const mercer_preprocess *preprocess, const int64_t *rows,
                                int64_t count, mrc_scope *scope, mercer_matrix *out)
 {
@@ -139,7 +140,7 @@ static mercer_status read_rows(const mercer_dataset *dataset, const mercer_prepr
     return mercer_dataset_read(dataset, out, NULL, NULL, preprocess, rows, 0);
 }
 
-/* Chooses centers by random or balanced: reads only the rows that become centers. */
+/* Chooses centers by random or balanced, and reads only the rows that become centers. */
 static mercer_status choose_few(mrc_center_request *request, mercer_dataset *dataset,
                                 const mercer_preprocess *preprocess, int64_t *rows)
 {

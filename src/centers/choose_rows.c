@@ -78,7 +78,7 @@ mercer_status mrc_choose_balanced(mercer_context *context, uint64_t seed, const 
     for (int64_t i = 0; have < p; i++) {
         int64_t row = mrc_random_permutation((mrc_rng){seed, MRC_RANDOM_CHOICE}, n, i);
         int32_t label = labels[row];
-        if (took[label] >= low) { /* the class is full: the first surplus rows make up the difference */
+        if (took[label] >= low) { /* the class has its share: fill up with the first surplus rows of all classes */
             if (missing == 0) continue;
             missing--;
         }
@@ -106,6 +106,7 @@ int64_t mrc_draw_row(const double *sums, int64_t n, double share)
         else
             low = middle + 1;
     }
-    while (low > 0 && !(sums[low] > sums[low - 1])) low--; /* needed if the product rounds up to the last sum */
+    /* skip rows of weight 0; needed if share times the sum rounds up */
+    while (low > 0 && !(sums[low] > sums[low - 1])) low--;
     return low;
 }

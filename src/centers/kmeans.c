@@ -9,25 +9,26 @@
  *             then the rows are reassigned: one search for nearest rows on the backend's fused tiles
  *
  *   Lloyd        all rows in each round, f = 0: E never rises. Ends when E falls by at most 1e-4 of its value.
- *   mini-batch   a new random batch in each round (Sculley, 2010), f = (rows seen before it / rows seen with it)^3. A
- *                row's weight grows with the cube of the number of rows seen before it: rows assigned to poor early
- *                centers are forgotten, while many later rows are averaged. E is measured on a batch not used yet.
+ *   mini-batch   a new random batch in each round (Sculley, 2010), f = (rows seen before it / rows seen with it)^3. The
+ *                weight of a row grows with the cube of the number of rows seen before it: rows that were assigned to
+ *                poor early centers are forgotten, and many later rows are averaged. E is measured on batches that have
+ *                not been used yet.
  *
- * A center without rows (N_j < 1/64) moves to the row that is farthest from its center, the next empty center to the
- * row that is farthest after that, which lowers E. If all distances are 0 the center stays in place.
+ * A center without rows (N_j < 1/64) moves to the row that is farthest from its center, the next one to the second
+ * farthest, and so on, which lowers E. If all distances are 0, the center stays where it is.
  *
- * Sums run in double over the rows of a cluster in their order, one thread per cluster, so that results are bitwise
- * identical for any number of threads. If X is bytes, rows are compared with centers rounded to bytes while that is
- * harmless: rounding moves a center by a squared distance of d/12 on average, which must be at most 1/1000 of E.
- * Distances are then exact integers and several times as fast.
+ * One thread sums the rows of a cluster in double, in their order, so that results are bitwise identical for any number
+ * of threads. If X is bytes, distances to centers rounded to bytes are used as long as that is harmless: they are exact
+ * integers and several times as fast. Rounding moves a center by a squared distance of d/12 on average, which must be
+ * at most 1/1000 of E.
  *
- * Defaults: Lloyd up to 65,536 rows or 32 per center, with n / (12 p) rounds, between 3 and 20, because centers with
- * fewer rows converge sooner; for more rows, 30 batches of 16 rows per center, which reach the same E as Lloyd's rounds
- * over many more rows.
+ * Defaults: Lloyd for up to 65,536 rows or 32 per center. It makes n / (12 p) rounds, but 3 to 20, because centers with
+ * fewer rows converge sooner. For more rows, 30 batches of 16 rows per center, which reach the same E as Lloyd with far
+ * fewer rows.
  *
- * With a device the current rows are sent once for all searches if they take at most a quarter of its free memory;
- * means are computed on the host. Centers equal those of a host backend, except where rounding decides between two
- * nearly equidistant centers.
+ * On a device the current rows are stored once for all searches if they take at most a quarter of its free memory;
+ * means are computed on the host. Centers equal those of a host backend, except if rounding decides between two nearly
+ * equidistant centers.
  *
  * Cost of a round with m rows: 2 m p d flops for the search, m d additions. Memory: p d numbers, 32 m bytes, and m d
  * for the rows of a mini-batch.
@@ -45,12 +46,14 @@ enum {
     BATCH_ROWS = 16,     /* rows of a mini-batch per center */
     LEAST_BATCH = 16384, /* smallest mini-batch in rows */
     BATCH_ROUNDS = 30,
-    LLOYD_ROWS = 65536, /* rows up to which every round uses all rows */
+    LLOYD_ROWS = 65536, /* number of rows up to which every round uses all rows */
     LLOYD_LEAST = 3,
     LLOYD_MOST = 20,
     LLOYD_SHARE = 12, /* rounds: n / (12 p), between 3 and 20 */
     BYTES_PER_ROW = 32
 };
+/* Lloyd ends when E falls by less than this share; limit of the rounding error relative to E; weight below which a
+   center counts as empty. The top of the file explains all three. */
 static const double TOLERANCE = 1e-4;
 static const double ROUNDING_SHARE = 1e-3;
 static const double EMPTY = 1.0 / 64;
@@ -89,11 +92,13 @@ mercer_status mrc_kmeans_search(mrc_kmeans_state *self, const mrc_search *search
 
 /* ---- Sizes and memory ---------------------------------------------------------------------------------------- */
 
+/* Returns the type of the centers while they are computed. */
 static mercer_dtype real_type(const mrc_center_selection *selection)
 {
     return selection->wide || selection->x->dtype == MERCER_F64 ? MERCER_F64 : MERCER_F32;
 }
 
+/* Returns the bytes that do not depend on the number of rows per round. */
 static int64_t fixed_bytes(const mrc_kmeans_state *self)
 {
     int64_t real = mrc_dtype_size(real_type(self->selection)), bytes = self->selection->x->dtype == MERCER_U8;
@@ -101,8 +106,8 @@ static int64_t fixed_bytes(const mrc_kmeans_state *self)
            mrc_kmeans_seed_bytes(self->selection);
 }
 
-/* Chooses Lloyd or mini-batches and the rows per round: by options->batch or the defaults; fewer rows if memory is
-   short. */
+/* Chooses Lloyd or mini-batches, and the rows per round: by options->batch or the defaults, but not more than fit into
+   memory. */
 static mercer_status choose_batch(mrc_kmeans_state *self)
 {
     const mercer_center_options *options = self->selection->options;
@@ -155,7 +160,7 @@ static mercer_status allocate(mrc_kmeans_state *self, mrc_scope *scope)
     };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (all[i].wanted) MRC_TRY(mrc_scope_alloc(scope, all[i].out, all[i].count, all[i].size, "k-means"));
-    self->sums = (double *)(void *)self->order; /* `order` is not in use while seeding */
+    self->sums = (double *)(void *)self->order; /* share memory: `order` is not used while seeding */
     mrc_backend *backend = self->backend;
     if (mrc_backend_memory(backend) == MRC_HOST) return MERCER_OK;
     if (rows * d * mrc_dtype_size(x->dtype) > backend->ops->free_memory(backend) / 4) return MERCER_OK;
@@ -173,7 +178,8 @@ static mercer_status bring_rows(mrc_kmeans_state *self)
     return self->backend->ops->copy(self->backend, &self->there, &self->x);
 }
 
-/* Takes the next `count` rows in random order; after all of X starts again in another order. Lloyd always takes X. */
+/* Makes the next `count` rows in random order the current ones. After all rows of X it starts again in another order.
+   Lloyd always uses X. */
 static mercer_status take_rows(mrc_kmeans_state *self, int64_t count)
 {
     uint64_t seed = self->selection->options->seed;
@@ -206,7 +212,7 @@ static mercer_status assign(mrc_kmeans_state *self, double *error)
     return MERCER_OK;
 }
 
-/* Moves entry `at` of the heap down to its place. The farthest row is on top; of equals, the one with the lowest
+/* Restores the heap from entry `at` down. The farthest row is on top; of equally far rows, the one with the lowest
    number. */
 static void sift(const mrc_kmeans_state *self, int64_t *heap, int64_t size, int64_t at)
 {
@@ -236,7 +242,7 @@ static void reseed_empty(mrc_kmeans_state *self, int64_t *counts)
         if (!(self->distances[row] > 0)) return; /* all other distances are 0 too */
         counts[self->nearest[row]]--;
         counts[j]++;
-        self->weights[j] = 0; /* earlier rows were at the old place */
+        self->weights[j] = 0; /* its earlier rows belong to its old position */
         self->nearest[row] = (int32_t)j;
         self->distances[row] = 0;
         self->selection->report.reseeded++;
@@ -298,6 +304,7 @@ static bool rounding_is_harmless(const mrc_kmeans_state *self, double error)
     return self->z_u8.data && (double)self->d / 12 <= ROUNDING_SHARE * error;
 }
 
+/* Draws the seeds, and copies them to the centers. *error: E of the seeds. */
 static mercer_status begin(mrc_kmeans_state *self, double *error)
 {
     MRC_TRY(take_rows(self, self->capacity));

@@ -10,12 +10,13 @@ typedef struct mrc_kmeans_state {
     mrc_backend *backend;
     mercer_context *context;
     int64_t n, d, p;
-    int64_t rounds;   /* largest number of rounds */
-    bool lloyd;       /* Lloyd: each round uses all rows */
-    int64_t batch;    /* rows per round */
-    int64_t capacity; /* rows that buffers hold: a round's, or those that seeds are drawn from */
-    int64_t seen;     /* number of rows taken by mini-batches so far */
-    bool stopped;     /* the progress callback asked to stop */
+    int64_t rounds; /* largest number of rounds */
+    bool lloyd;     /* Lloyd: each round uses all rows */
+    int64_t batch;  /* rows per round */
+    /* capacity of buffers in rows: those of a round, or those that seeds are drawn from if these are more */
+    int64_t capacity;
+    int64_t seen; /* number of rows taken by mini-batches so far */
+    bool stopped; /* the progress callback has requested a stop */
 
     mercer_matrix x;      /* (m, d) current rows: X itself, or the rows in `sample` */
     mercer_matrix sample; /* (capacity, d) of X's dtype; data is NULL if all rows are used */
@@ -26,15 +27,15 @@ typedef struct mrc_kmeans_state {
     bool rounded;         /* the search for nearest centers uses z_u8 */
 
     /* Arrays (capacity) with one entry per current row. */
-    int32_t *nearest, *fresh_nearest; /* nearest center; nearest among new seeds only */
+    int32_t *nearest, *fresh_nearest; /* nearest center; nearest of the new seeds */
     double *distances, *fresh_distances;
-    int64_t *order; /* rows sorted by center; also scratch: drawn row numbers, a heap of rows */
+    int64_t *order; /* rows sorted by center; also scratch space for drawn row numbers and for a heap of rows */
     double *sums;   /* running sums of weights while seeding; shares the memory of `order` */
 
     double *weights; /* (p) number of rows that each center is the mean of; rows of older rounds count less */
     int64_t *starts; /* (p + 1) start of each center's rows in `order` */
     int64_t *seeds;  /* (p) rows chosen as first centers */
-    double *scratch; /* (threads, 3, d) scratch of update_center: sum, row, center */
+    double *scratch; /* (threads, 3, d) scratch space of update_center: sum, row, center */
 } mrc_kmeans_state;
 
 /* Draws p rows of self->x as first centers (kmeans_seed.c); sets seeds, nearest and distances. */
@@ -50,7 +51,7 @@ void mrc_kmeans_update(mrc_kmeans_state *self, double keep);
    results. */
 mercer_status mrc_kmeans_search(mrc_kmeans_state *self, const mrc_search *search, int32_t *nearest, double *distances);
 
-/* Calls the progress callback; sets `stopped` if this or another rank's callback asks to stop. */
+/* Calls the progress callback, and sets `stopped` if that of any rank requests a stop. */
 mercer_status mrc_kmeans_tell(mrc_kmeans_state *self, int64_t done, double error);
 
 #endif

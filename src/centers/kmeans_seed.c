@@ -6,11 +6,11 @@
  *   first seed: a random row; each further one: row i with probability D_i / sum D,
  *   D_i = min over seeds s of |x_i - s|^2
  *
- * A pass over the rows per seed would be limited by memory bandwidth. Instead b candidates are drawn from the same D
- * and considered in turn: candidate i, with squared distance D'_i <= D_i to all seeds including those of this round, is
- * accepted with probability D'_i / D_i. Accepted candidates are then distributed by D', as if D had been updated after
- * every seed. One search against the accepted candidates updates D for the next round. b grows with the number of
- * seeds: while there are few seeds, each new one changes D a lot, and most of many candidates would be rejected.
+ * One pass over the rows per seed would be limited by memory bandwidth. Instead b candidates are drawn from the same D
+ * and considered in turn: candidate i, with the squared distance D'_i <= D_i to all seeds including those of this
+ * round, is accepted with probability D'_i / D_i. Accepted candidates are then distributed by D', as if D had been
+ * updated after every seed. One search among the accepted candidates updates D for the next round. b grows with the
+ * number of seeds: while there are few seeds, each new one changes D a lot, and most candidates would be rejected.
  *
  * X (m, d), p seeds. Cost: 2 m p d flops for the searches, about p b d for the distances among candidates, 2 p / b
  * passes over D. Memory: b (d + b). If D is 0 everywhere, X has fewer than p different rows, and random rows become the
@@ -52,7 +52,8 @@ static mercer_status update_distances(seeding *self, const mercer_matrix *points
     return MERCER_OK;
 }
 
-/* Accepts candidates as seeds, in turn; returns their number. The first candidate is always accepted. */
+/* Considers candidates in turn and moves accepted ones to the front. Returns their number, at least 1: the first
+   candidate is always accepted. */
 static int64_t accept(seeding *self, int64_t count)
 {
     mrc_kmeans_state *all = self->all;
@@ -71,6 +72,7 @@ static int64_t accept(seeding *self, int64_t count)
     return taken;
 }
 
+/* Draws `count` candidates, accepts some of them as seeds, and updates D. */
 static mercer_status one_round(seeding *self, int64_t count)
 {
     mrc_kmeans_state *all = self->all;

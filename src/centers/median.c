@@ -6,12 +6,12 @@
  *
  * |.| is the norm of the kernel's distance, because a bandwidth is measured in it.
  *
- * Coinciding pairs carry no information about the scale and are left out. The median of an even number of distances is
- * the mean of the two in the middle. Cost: at most 2000^2 d flops; memory 4 * 2000^2 bytes for the pairs, and a strip
- * of distances.
+ * Equal rows carry no information about the scale, so distances of 0 are left out. The median of an even number of
+ * distances is the mean of the two in the middle. Cost: at most 2000^2 d flops; memory: 4 * 2000^2 bytes for the pairs,
+ * and a strip of distances.
  *
- * Selecting the k-th smallest: non-negative doubles have the same order as their bit patterns, so the value is found
- * byte by byte, from a histogram of each byte: 8 passes over the distances, which stay unchanged.
+ * The k-th smallest value is found without sorting: non-negative doubles have the same order as their bit patterns, so
+ * its bytes are found one after the other from histograms, in 8 passes over the distances.
  */
 #include "centers/center_selection.h"
 
@@ -35,7 +35,7 @@ mercer_status mrc_check_range(mercer_context *context, double top, int64_t d, bo
                     (long long)d);
 }
 
-/* Callback kernel whose value is the distance itself: leaves the block unchanged. */
+/* A kernel callback whose value is the distance itself: it leaves the block unchanged. */
 static int keep_distance(void *user, const mercer_kernel_block *block)
 {
     (void)user, (void)block;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Randomly pivoted Cholesky (Chen, Epperly, Tropp, Webber, 2022), with blocks of pivots that have the same distribution
- * as one at a time (Epperly, Tropp, Webber, 2024): chooses rows Z of X for which K(X,Z) K(Z,Z)^-1 K(Z,X) is close to
+ * as one at a time (Epperly, Tropp, Webber, 2024). It chooses rows Z of X for which K(X,Z) K(Z,Z)^-1 K(Z,X) is close to
  * K(X,X).
  *
  *   left_i = K(x_i,x_i) - |F_i|^2       residual of the diagonal, K - F F'  (n) double
@@ -14,8 +14,8 @@
  * Symbols: X (n, d), F (n, k) after k pivots. Cost: n p kernel values, n p^2 flops, p b^2 for H. Memory: n p numbers.
  * If they do not fit, a random part of the rows replaces X: as many as fit, at least p.
  *
- * A residual below the rounding of F (1e-5 of the diagonal in float, 1e-12 in double) counts as 0. If all residuals are
- * 0, the rank of K(X,X) is below p in this precision, and random rows become the remaining centers.
+ * A residual below the rounding error of F (1e-5 of the diagonal in float, 1e-12 in double) counts as 0. If all
+ * residuals are 0, the numerical rank of K(X,X) is below p, and random rows become the remaining centers.
  */
 #include "centers/center_selection.h"
 
@@ -32,8 +32,8 @@ typedef struct pivoting {
     mrc_backend *backend;
     mercer_context *context;
     const mercer_kernel *kernel;
-    int64_t n, d, p; /* rows used (X or its sample), features, pivots to find */
-    int64_t b;       /* most candidates per round */
+    int64_t n, d, p; /* number of rows (of X or of its sample), of features, of pivots to find */
+    int64_t b;       /* largest number of candidates per round */
     int64_t strip_rows;
     int64_t have; /* number of pivots so far */
     uint64_t draws;
@@ -198,6 +198,7 @@ static mercer_status finish_columns(pivoting *self, int64_t count)
     return MERCER_OK;
 }
 
+/* Draws `count` candidates, accepts some of them as pivots, and computes their columns of F. */
 static mercer_status one_round(pivoting *self, int64_t count)
 {
     mrc_backend *backend = self->backend;
@@ -207,7 +208,7 @@ static mercer_status one_round(pivoting *self, int64_t count)
         rows[i] = mrc_draw_row(self->sums, self->n, mrc_random_uniform(rng, self->draws + (uint64_t)i));
     MRC_TRY(residual_block(self, rows, count));
     int64_t first = rows[0], taken = accept(self, rows, count);
-    if (taken == 0) { /* the residual of this row is only rounding error: exclude the row */
+    if (taken == 0) { /* the residual of the first candidate is only rounding error: exclude its row */
         self->left[first] = 0;
         return MERCER_OK;
     }
@@ -248,6 +249,7 @@ static mercer_status begin(pivoting *self, double *trace)
     return MERCER_OK;
 }
 
+/* Makes rounds until there are p pivots or all residuals are 0. */
 static mercer_status draw_pivots(pivoting *self)
 {
     const mercer_center_options *options = self->selection->options;

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Collectives, implemented by exchanges.
+ * Collective operations, implemented by exchanges.
  *
  *   sum over S shards       sigma(k, i) = sigma(k - 1, 2 i) + sigma(k - 1, 2 i + 1),  sigma(0, i) = part of shard i
  *
  * Node (k, i) of the tree covers shards i 2^k .. (i + 1) 2^k - 1, without those from S on. A rank adds up all nodes
  * within its own shards; at most 2 log2 S nodes remain, one if S / R is a power of two. Then, of N elements, rank r
  * gets the nodes of all ranks for elements N r / R .. N (r + 1) / R, finishes the tree for them and sends the result to
- * all ranks. The tree is the same for any R, so the sums are bitwise identical.
+ * all ranks. The tree is the same for any R, so that sums are bitwise identical.
  *
  * Cost per rank: it sends and receives (nodes + 1) N (R - 1) / R elements; for one node that is 2 N, as much as an
- * optimal ring. A sum of few elements takes one round, in which every rank sends its nodes to all others.
+ * optimal ring. A sum of few elements takes only one round, in which every rank sends its nodes to all others: latency
+ * matters more than bytes.
  */
 #include "comm/comm.h"
 
@@ -24,6 +25,8 @@
 
 enum { MOST_NODES = 64, MOST_LEVELS = 30 };
 
+/* Exchanges pieces with all ranks, in host or device memory, and counts the bytes. If that fails, the connection is
+   closed. */
 static mercer_status exchange(mrc_comm *comm, mrc_memory memory, const mrc_piece *send, const mrc_piece *receive)
 {
     if (comm->ranks == 1) return MERCER_OK;
@@ -53,7 +56,7 @@ typedef struct node {
     char *data; /* elements of the node */
 } node;
 
-/* Row of elements, and the worker for its memory; NULL: host memory. */
+/* A row of elements, and the worker for its memory (NULL: host memory). */
 typedef struct elements_of {
     const mrc_worker *worker;
     mercer_dtype dtype;
@@ -79,6 +82,7 @@ static mercer_matrix view_of(const elements_of *row, char *data)
     return view;
 }
 
+/* Adds the elements at `from` to those at `to`. */
 static mercer_status add(const elements_of *row, char *to, char *from)
 {
     mercer_matrix left = view_of(row, to), right = view_of(row, from);
@@ -90,7 +94,7 @@ static mercer_status add(const elements_of *row, char *to, char *from)
     return MERCER_OK;
 }
 
-/* Lists the largest nodes within shards first .. end - 1, without data; returns their number. */
+/* Lists the largest nodes that cover shards first .. end - 1, without data. Returns their number. */
 static int list_nodes(int all, int first, int end, node *out)
 {
     int count = 0;
@@ -111,7 +115,7 @@ int mrc_comm_node_count(int all, int first, int end)
     return list_nodes(all, first, end, nodes);
 }
 
-/* Computes *out = sigma(level, index) from the known nodes, in the memory of the first one it contains. */
+/* Computes sigma(level, index) from the known nodes. *out: the result, in the memory of the node's first part. */
 static mercer_status sum_node(const tree *self, int level, int index, char **out)
 {
     for (int i = 0; i < self->count; i++)
@@ -120,7 +124,7 @@ static mercer_status sum_node(const tree *self, int level, int index, char **out
             return MERCER_OK;
         }
     *out = self->nodes[0].data;
-    if (level <= 0) return MERCER_OK; /* unreachable: every shard is known, by itself or in a larger node */
+    if (level <= 0) return MERCER_OK; /* unreachable, because every shard is covered by a known node */
     char *right;
     MRC_TRY(sum_node(self, level - 1, 2 * index, out));
     if ((int64_t)(2 * index + 1) << (level - 1) >= self->all) return MERCER_OK;
@@ -128,6 +132,7 @@ static mercer_status sum_node(const tree *self, int level, int index, char **out
     return add(&self->row, *out, right);
 }
 
+/* Returns the level of the root of the tree. */
 static int top_level(int all)
 {
     int level = 0;
@@ -175,14 +180,14 @@ static int nodes_of(const sum_job *self, int rank, node *out)
     return list_nodes(self->shards.all, (int)first, (int)(first + local), out);
 }
 
-/* Finds the elements whose sum a rank finishes: all of them in a sum of one round. */
+/* Returns the elements that a rank sums over all ranks' nodes: a slice, or all of them in a sum of one round. */
 static void slice_of(const sum_job *self, int rank, int64_t *first, int64_t *count)
 {
     *first = 0, *count = self->elements;
     if (!self->one_round) mrc_share(self->elements, self->comm->ranks, rank, first, count);
 }
 
-/* Copies elements from `from` to `to`; the workers say in which memory each one is. */
+/* Copies elements. The workers determine the memory of `to` and of `from` (NULL: host memory). */
 static mercer_status move(const sum_job *self, const mrc_worker *to_worker, char *to, const mrc_worker *from_worker,
                           char *from, int64_t elements)
 {
@@ -254,6 +259,7 @@ static mercer_status finish_tree(const sum_job *self, int64_t elements, char **s
     return sum_node(&all, top_level(self->shards.all), 0, sum);
 }
 
+/* Exchanges nodes, finishes the tree for this rank's slice, and distributes the result. */
 static mercer_status sum_ranks(sum_job *self, char *parts)
 {
     mrc_comm *comm = self->comm;

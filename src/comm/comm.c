@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Communicators, and the division of centers into shards and of shards among ranks. */
+/* Communicators; division of centers into shards, and of shards among ranks. */
 #include "comm/comm.h"
 
 #include "core/memory.h"
@@ -9,7 +9,7 @@
 
 enum { CENTERS_A_SHARD = 4096, LEAST_SHARDS = 8, MOST_SHARDS = 1024 };
 
-#define LEAVE_SECONDS 2.0 /* time to wait for delivery, and for rank 0's exit message */
+#define LEAVE_SECONDS 2.0 /* seconds to wait until a message is delivered, and for rank 0's exit message */
 
 /* ---- Creation and release ------------------------------------------------------------------------------------- */
 
@@ -63,7 +63,7 @@ bool mrc_comm_leave(mrc_comm *comm, int code, const char *text)
 {
     if (comm->ranks == 1 || comm->left) return comm->first_left;
     comm->left = comm->broken = true;
-    /* Call this first: the other ranks may end the job as soon as they get the message. */
+    /* Called first, because the other ranks may end the job as soon as they receive the message. */
     if (comm->leaving) comm->leaving(comm->leaving_user, code, text);
     mrc_comm_error failure = {.missing = comm->missing};
     comm->module->leave(comm->state, code, text, LEAVE_SECONDS, &failure);

@@ -20,7 +20,7 @@
 
 typedef struct mercer_comm mrc_comm;
 
-/* Host and process of a rank, for messages. */
+/* Host and process of a rank, for error messages. */
 enum { MRC_HOST_CHARS = 64 };
 typedef struct mrc_rank_place {
     char host[MRC_HOST_CHARS];
@@ -46,8 +46,8 @@ struct mercer_comm {
     void (*leaving)(void *user, int code, const char *text); /* called before the exit message is sent, or NULL */
     void *leaving_user;
     int64_t exchanges, bytes_sent, bytes_received;
-    mrc_piece *pieces;      /* (2 ranks) scratch of the collectives */
-    unsigned char *missing; /* (ranks) scratch of exchanges */
+    mrc_piece *pieces;      /* (2 ranks) scratch space of the collectives */
+    unsigned char *missing; /* (ranks) scratch space of exchanges */
     mrc_rank_place *places; /* (ranks) host and process of each rank; NULL: unknown */
     mrc_link_wish wish;
     bool link_settled; /* mrc_comm_link has been called */
@@ -58,7 +58,7 @@ void mrc_comm_free(mrc_comm *comm);
 MRC_RELEASE(mrc_release_comm, mrc_comm, mrc_comm_free)
 /* Creates a communicator of one rank with S = shards >= 1. */
 mercer_status mrc_comm_create_virtual(mrc_comm **out, mercer_context *context, int shards);
-/* Joins the ranks of a job by the module of that name ("mpi"). */
+/* Joins the ranks of a job, by the module with that name ("mpi"). */
 mercer_status mrc_comm_create_module(mrc_comm **out, mercer_context *context, const char *name, int shards,
                                      double deadline);
 /* Creates ranks that are threads of this process, each with its own context: out and contexts are (ranks). Creates all
@@ -76,7 +76,7 @@ mercer_status mrc_comm_listen(mrc_comm *comm, bool alive);
    well. */
 bool mrc_comm_leave(mrc_comm *comm, int code, const char *text);
 
-/* Loads mercer_NAME.so and gets the table that it exports by that symbol. */
+/* Loads mercer_NAME.so and sets *table to the table that it exports as `symbol`. */
 mercer_status mrc_module_load(mercer_context *context, const char *name, const char *symbol, const void **table);
 
 /* ---- Device memory (comm_link.c) ------------------------------------------------------------------------------ */
@@ -106,7 +106,7 @@ void mrc_shard_rows(int64_t p, int64_t shards, int64_t index, int64_t *first, in
 /* Returns S for p centers: comm->shards if set, else a power of two between 8 and 1024. More than 8 shards have at
    least 4,096 centers each, because products with fewer centers leave a GPU idle. */
 int mrc_comm_shards(const mrc_comm *comm, int64_t p);
-/* Returns the number of nodes that remain of shards first .. end - 1 of `all` after a rank has added them up. */
+/* Returns the number of nodes that remain when a rank has added up its shards first .. end - 1 of `all` shards. */
 int mrc_comm_node_count(int all, int first, int end);
 /* Finds the rows that a rank owns of a matrix of p rows: those of its shards. */
 void mrc_comm_rows(const mrc_comm *comm, int64_t p, int rank, int64_t *first, int64_t *count);
@@ -135,7 +135,8 @@ typedef struct mrc_worker {
  * tree over the shards. worker: operations for the memory of parts; NULL: host memory.
  */
 mercer_status mrc_comm_sum(mrc_comm *comm, mrc_shards shards, const mercer_matrix *parts, const mrc_worker *worker);
-/* Returns the memory kind for exchanging matrices in `memory`: the same if the ranks have a link, else host memory. */
+/* Returns the kind of memory that matrices in `memory` are exchanged through: the same if the ranks have a link, else
+   host memory. */
 mrc_memory mrc_comm_memory(const mrc_comm *comm, mrc_memory memory);
 /* All-gathers in place: rank r has filled in piece all[r]; the others receive it. Sizes are the same on all ranks.
    Pieces are in the memory kind that mrc_comm_memory returns; no kernel may be using device memory. */
@@ -143,19 +144,19 @@ mercer_status mrc_comm_gather(mrc_comm *comm, mrc_memory memory, const mrc_piece
 /* Gathers a small record of `bytes` bytes from every rank, in rank order. `out` is the address of a pointer to the
    records, which live as long as the scope. */
 mercer_status mrc_comm_records(mrc_comm *comm, mrc_scope *scope, const void *mine, int64_t bytes, void *out);
-/* mrc_comm_spread sends the bytes of rank `from` to all ranks, in memory as for mrc_comm_gather; mrc_comm_broadcast
-   sends those of rank 0, in host memory. */
+/* mrc_comm_spread sends the bytes of rank `from` to all ranks, in memory as for mrc_comm_gather. mrc_comm_broadcast
+   sends the bytes of rank 0, in host memory. */
 mercer_status mrc_comm_spread(mrc_comm *comm, mrc_memory memory, int from, void *data, int64_t bytes);
 mercer_status mrc_comm_broadcast(mrc_comm *comm, void *data, int64_t bytes);
 /* Sets *value to the maximum over all ranks. */
 mercer_status mrc_comm_largest(mrc_comm *comm, double *value);
 /* Sets *any to true on every rank if `mine` is true on any rank. */
 mercer_status mrc_comm_any(mrc_comm *comm, bool mine, bool *any);
-/* Combines the ranks' statuses, so that all ranks continue or none does. Returns `status` if it is a failure; else
-   MERCER_OK if it is on all ranks; else a failure that names a rank that failed. */
+/* Combines the statuses of all ranks, so that either all of them continue or none. Returns `status` if it is a failure,
+   MERCER_OK if all ranks succeeded, else a failure that names a failed rank. */
 mercer_status mrc_comm_together(mrc_comm *comm, mercer_status status, const char *what);
-/* Fails with MERCER_ERROR_COMM on every rank unless all have the same bytes. `what` completes the message "rank 1 has
-   ... than rank 0", e.g. "other options". */
+/* Fails with MERCER_ERROR_COMM on every rank unless all have the same bytes. `what` is inserted in the message "rank 1
+   has WHAT than rank 0", for example "other options". */
 mercer_status mrc_comm_agree(mrc_comm *comm, const char *what, const void *data, int64_t bytes);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Exchanges of device memory, from GPU to GPU, by a link (comm/module.h: mercer_nccl.so).
+ * Exchanges of device memory from GPU to GPU, by a link module (comm/module.h), mercer_nccl.so.
  *
- * The ranks already have a communicator. They use it to check that each rank has its own GPU and the module, to
- * exchange the data needed to join the link, and to detect failed ranks while they wait. A link itself neither waits
+ * The ranks are already connected by a communicator. They use it to check that each rank has its own GPU and the
+ * module, to exchange the data for joining the link, and to detect failed ranks while they wait. A link neither waits
  * nor knows which rank is missing: if nothing arrives before the deadline, the communicator checks which ranks still
  * answer.
  */
@@ -19,16 +19,17 @@
 #include <time.h>
 #include <unistd.h>
 
-/* SPINS: polls before the wait sleeps; LOOK_EVERY: polls between checks whether a rank has left. */
+/* SPINS: polls before the first sleep. LOOK_EVERY: polls between checks whether a rank has left. SLEEP_NANO: pause
+   between polls. */
 enum { SPINS = 500, LOOK_EVERY = 64, HOST_CHARS = 64, WHY_CHARS = 200, SLEEP_NANO = 20000 };
 
-#define ANSWER_SECONDS 2.0 /* deadline of the check which ranks are alive */
-#define ALIVE_SECONDS  0.5 /* time between signs of life, once this rank has waited for half the deadline */
+#define ANSWER_SECONDS 2.0 /* deadline in seconds for the check which ranks still answer */
+#define ALIVE_SECONDS  0.5 /* seconds between signs of life, after this rank has waited for half the deadline */
 
 struct mrc_link {
     const mrc_link_module *module;
     void *state;
-    char *answers; /* (ranks) scratch of find_missing */
+    char *answers; /* (ranks) scratch space of find_missing */
 };
 
 /* ---- Waiting -------------------------------------------------------------------------------------------------- */
@@ -94,13 +95,14 @@ mercer_status mrc_link_exchange(mrc_comm *comm, const mrc_piece *send, const mrc
 
 /* ---- Joining -------------------------------------------------------------------------------------------------- */
 
-/* Data that a rank sends to the others before a link is made. */
+/* What a rank sends to the others before they create a link. */
 typedef struct candidate {
-    char host[HOST_CHARS], place[MRC_LINK_PLACE]; /* host, and place of the GPU */
-    char why_not[WHY_CHARS];                      /* reason why it cannot have a link; "": it can */
+    char host[HOST_CHARS], place[MRC_LINK_PLACE]; /* host, and identity of the GPU on it */
+    char why_not[WHY_CHARS];                      /* reason why this rank cannot use a link; "": it can */
     int wish;
 } candidate;
 
+/* Fills in the data of this rank: its GPU, or why it has none that can be linked. */
 static void introduce(mrc_comm *comm, int device, candidate *self)
 {
     mrc_comm_error failure = {.kind = MRC_COMM_ERROR_DONE};
@@ -121,7 +123,8 @@ static void introduce(mrc_comm *comm, int device, candidate *self)
     }
 }
 
-/* Writes the reason why no link is possible to text (2 WHY_CHARS), "" if one is. *insists: a rank requires a link. */
+/* Writes to text (2 WHY_CHARS) the reason why a link is impossible; "" if it is possible. *insists: some rank requires
+   a link. */
 static void compare_candidates(const mrc_comm *comm, const candidate *all, char *text, int *insists)
 {
     text[0] = 0;
@@ -155,12 +158,14 @@ static mercer_status join(mrc_comm *comm, int device)
     if (all.failure.kind == MRC_COMM_ERROR_DONE)
         link->module->open(&link->state, all.id, comm->rank, comm->ranks, device, &all.failure);
     mercer_status status = all.failure.kind == MRC_COMM_ERROR_DONE ? MERCER_OK : failed(comm, all.failure.text);
-    /* Compare statuses first: no rank may wait for one that could not begin. */
+    /* Exchange statuses first: otherwise ranks would wait for one that could not begin. */
     MRC_TRY(mrc_comm_together(comm, status, "joining the GPUs"));
     MRC_TRY(wait_for_link(comm, &lost, why));
     return mrc_comm_together(comm, lost ? failed(comm, why) : MERCER_OK, "joining the GPUs");
 }
 
+/* Creates the link if all ranks can use one. A failure is returned only if the communicator itself is affected;
+   otherwise why_not has the reason. */
 static mercer_status try_link(mrc_comm *comm, int device, char *why_not, int *insists)
 {
     candidate own, *all;

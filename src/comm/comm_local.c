@@ -2,9 +2,10 @@
 /*
  * Ranks as threads of one process.
  *
- * In an exchange every rank publishes the pieces it sends and waits at a barrier; copies its pieces from the senders'
- * memory; and waits again, so that no rank changes or frees memory that another still reads. Only the first wait has a
- * deadline: if it expires, the barrier is closed for all, and no rank reads from the one that timed out.
+ * In an exchange every rank publishes the pieces that it sends and waits at a barrier, then copies its pieces from the
+ * memory of the senders, and waits again, so that no rank changes or frees memory that another still reads. Only the
+ * first wait has a deadline. If it expires, the barrier is closed for all, so that no rank reads from a rank that did
+ * not arrive.
  */
 #include "comm/comm.h"
 
@@ -25,6 +26,7 @@ typedef struct local_rank {
     bool left;
 } local_rank;
 
+/* Converts the result of a barrier to that of an exchange. */
 static void fill_failure(mrc_barrier_result result, const mrc_exit_message *message, double deadline,
                          mrc_comm_error *failure)
 {
@@ -72,7 +74,7 @@ static void exchange(void *state, const mrc_piece *send, const mrc_piece *receiv
     fill_failure(result, &message, deadline, failure);
     if (result != MRC_BARRIER_PASSED) return;
     take(self, receive, failure);
-    /* no deadline: all have arrived and only copy */
+    /* no deadline, because all ranks have arrived and are only copying */
     mrc_barrier_wait(self->barrier, self->rank, 0, failure->missing, &message);
 }
 
@@ -98,6 +100,7 @@ static void leave(void *state, int code, const char *text, double patience, mrc_
     failure->kind = MRC_COMM_ERROR_DONE;
 }
 
+/* Leaves, in case the rank has not done so, and frees its state. The barrier is freed by the last rank. */
 static void close_rank(void *state, int orderly)
 {
     local_rank *self = state;
@@ -111,6 +114,7 @@ static void close_rank(void *state, int orderly)
 
 /* ---- Creation ------------------------------------------------------------------------------------------------- */
 
+/* Creates one rank, not connected to the others yet. */
 static mercer_status create_one(mrc_comm **out, mercer_context *context, int rank, int ranks, int shards,
                                 double deadline)
 {

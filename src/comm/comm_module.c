@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Communicators between processes: finds and loads modules (comm/module.h), and joins a job by one.
+ * Communicators between processes: finding and loading modules (comm/module.h), and joining a job.
  *
- * mercer_NAME.so is searched for in the folders of MERCER_MODULES; in the folder of the library or program that
- * contains this code, in its subfolder "mercer" and in ../lib/mercer; and in the folder of the installation. It is
- * never unloaded, because message-passing libraries leave threads and exit handlers in the process.
+ * mercer_NAME.so is searched for in these folders: those of the environment variable MERCER_MODULES; the folder of the
+ * library or program that contains this code, its subfolder "mercer", and ../lib/mercer; the folder of the
+ * installation. It is never unloaded, because message-passing libraries leave threads and exit handlers in the process.
  *
  * A process with more rights than its caller (set-uid, set-gid, capabilities) loads modules only from the folder of the
- * installation: the caller controls the environment and the name that the program is started by.
+ * installation: the caller could otherwise run any code with these rights, by the environment or by a link to the
+ * program.
  */
 #define _GNU_SOURCE /* gethostname */
 
@@ -27,6 +28,8 @@
 
 enum { PATH_CHARS = 2 * MRC_BESIDE_CHARS, WHY_CHARS = 200 };
 
+/* Loads the module from one folder if it is there. Returns NULL otherwise, with the reason in `error` if loading
+   failed. */
 static void *try_folder(const char *folder, int length, const char *inside, const char *name, char *path, char *error)
 {
     snprintf(path, PATH_CHARS, "%.*s%smercer_%s.so", length, folder, inside, name);
@@ -80,7 +83,7 @@ mercer_status mrc_module_load(mercer_context *context, const char *name, const c
                         name, name);
     mrc_module_function function;
     void *address = dlsym(library, symbol);
-    /* C does not allow a cast from an object pointer to a function pointer */
+    /* memcpy, because C does not allow a cast from an object pointer to a function pointer */
     memcpy(&function, &address, sizeof function);
     const void *found = address ? function() : NULL;
     if (!found || *(const int *)found != MRC_MODULE_VERSION)
@@ -105,6 +108,7 @@ static mercer_status introduce(mrc_comm *comm)
     return MERCER_OK;
 }
 
+/* Checks that every rank gets at least one shard, and introduces the ranks to each other. */
 static mercer_status join(mrc_comm *comm)
 {
     if (comm->ranks > mrc_comm_shards(comm, INT64_MAX / 4))
@@ -133,7 +137,7 @@ mercer_status mrc_comm_create_module(mrc_comm **out, mercer_context *context, co
     (*out)->module = module, (*out)->state = state;
     status = join(*out);
     if (status == MERCER_OK) return MERCER_OK;
-    (*out)->broken = true; /* do not wait in close: the other ranks may be in another call */
+    (*out)->broken = true; /* closing must not wait for the other ranks, which may be in another call */
     mrc_comm_free(*out);
     *out = NULL;
     return status;

@@ -2,9 +2,9 @@
 /*
  * The module mercer_mpi.so: exchanges by non-blocking sends and receives of MPI, polled against a deadline.
  *
- * Polling spins for a moment and then sleeps between polls, because ranks may share processors. There are three kinds
- * of messages: DATA; ALIVE, which a rank sends to all after waiting for half the deadline, so that a waiting rank does
- * not count as dead; and LEFT, the exit message of a rank. Only functions of MPI-2 are used.
+ * Waiting polls without pause at first and then sleeps between polls, because ranks may share processors. There are
+ * three kinds of messages: DATA; ALIVE, which a rank sends to all others when it has waited for half the deadline, so
+ * that it does not count as dead itself; and LEFT, the exit message of a rank. Only functions of MPI-2 are used.
  */
 #define _GNU_SOURCE
 
@@ -16,10 +16,11 @@
 #include <string.h>
 #include <time.h>
 
-enum { TAG_DATA = 17, TAG_ALIVE = 18, TAG_LEFT = 19, CHUNK = 1 << 30 }; /* CHUNK: MPI counts bytes in an int */
+/* CHUNK: largest message in bytes, because MPI counts them in an int */
+enum { TAG_DATA = 17, TAG_ALIVE = 18, TAG_LEFT = 19, CHUNK = 1 << 30 };
 enum { SPINS = 200, LOOK_EVERY = 64 }; /* polls before sleeping; polls between checks of time and notices */
 
-#define GRACE_SECONDS    0.05  /* time to wait for data sent before a rank left */
+#define GRACE_SECONDS    0.05  /* seconds to wait for data that a rank has sent before it left */
 #define SHORT_SLEEP_NANO 5000  /* pause between polls SPINS .. 2 SPINS - 1 */
 #define SLEEP_NANO       50000 /* pause between later polls */
 
@@ -39,7 +40,8 @@ typedef struct mpi_state {
     int room;
     double *alive;        /* (ranks) time of the last ALIVE from each rank, in seconds */
     MPI_Request *telling; /* (ranks) pending request of the last ALIVE to each rank */
-    /* rank that left (rank 0 if it did, else the first); -1: none. Then its message and time of arrival */
+    /* rank that left: rank 0 if it did, else the first one; -1: none. The next two fields are its message and the time
+       of its arrival */
     int left;
     notice heard;
     double heard_at;
@@ -53,6 +55,7 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+/* Reports an error code of MPI. */
 static void fail(mrc_comm_error *failure, int code)
 {
     int length = 0;
@@ -77,13 +80,14 @@ static void close_module(void *state, int orderly)
     free(self);
 }
 
+/* Initializes MPI unless the program has done so, and creates a communicator of its own for the module's messages. */
 static int start(mpi_state *self)
 {
     int initialized = 0, provided = 0, code;
     MPI_Initialized(&initialized);
     if (!initialized) {
-        /* When ranks share processors, Open MPI yields at every poll, and on a busy machine gets the processor back
-           late. Turn that off: this module sleeps between polls itself. */
+        /* If ranks share processors, Open MPI yields the processor at every poll, and on a busy machine gets it back
+           late. Turn that off, because this module sleeps between polls itself. */
         setenv("OMPI_MCA_mpi_yield_when_idle", "0", 1);
         code = MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided);
         if (code != MPI_SUCCESS) return code;
@@ -148,13 +152,14 @@ static void tell_left(const mpi_state *self, mrc_comm_error *failure)
     memcpy(failure->text, self->heard.text, sizeof failure->text);
 }
 
+/* Sends ALIVE to all other ranks. */
 static void tell_alive(mpi_state *self)
 {
     for (int r = 0; r < self->ranks; r++) {
         int sent = 1;
         if (r == self->rank) continue;
         MPI_Test(&self->telling[r], &sent, MPI_STATUS_IGNORE);
-        /* Send nothing to a rank that has not received the last one yet. */
+        /* Do not send another one to a rank that has not received the last one. */
         if (sent) MPI_Isend(NULL, 0, MPI_BYTE, r, TAG_ALIVE, self->comm, &self->telling[r]);
     }
 }
@@ -166,6 +171,7 @@ static int chunks_of(const mrc_piece *piece)
     return (int)((piece->bytes + CHUNK - 1) / CHUNK);
 }
 
+/* Grows the arrays of requests. Returns 0 on success. */
 static int make_room(mpi_state *self, int needed)
 {
     if (needed <= self->room) return 0;
@@ -179,6 +185,7 @@ static int make_room(mpi_state *self, int needed)
     return self->room ? 0 : -1;
 }
 
+/* Starts to send or receive a piece, in messages of up to CHUNK bytes. */
 static int post(mpi_state *self, const mrc_piece *piece, int rank, int sending, int *count)
 {
     for (int64_t at = 0; at < piece->bytes; at += CHUNK) {
@@ -193,8 +200,8 @@ static int post(mpi_state *self, const mrc_piece *piece, int rank, int sending, 
     return MPI_SUCCESS;
 }
 
-/* Marks ranks with pending requests as missing: those that have not sent ALIVE since `since`, or all if each of them
-   has. */
+/* Marks as missing the ranks with pending requests that have not sent ALIVE since `since`; if each of them has, all of
+   them. */
 static void name_missing(mpi_state *self, int count, double since, mrc_comm_error *failure)
 {
     int named = 0;
@@ -208,6 +215,7 @@ static void name_missing(mpi_state *self, int count, double since, mrc_comm_erro
         }
 }
 
+/* Sleeps before poll number `turn`, except before the first SPINS polls. */
 static void rest(int64_t turn)
 {
     struct timespec pause = {0, turn < 2 * SPINS ? SHORT_SLEEP_NANO : SLEEP_NANO};
@@ -239,7 +247,7 @@ static void wait_all(mpi_state *self, int count, double deadline, mrc_comm_error
         }
         time = now();
         hear(self);
-        /* Wait a little longer: data sent before the rank left may still arrive. */
+        /* Wait for GRACE_SECONDS, because data that the rank has sent before it left may still arrive. */
         if (left > 0 && self->left >= 0 && time - self->heard_at > GRACE_SECONDS) {
             tell_left(self, failure);
             return;
@@ -311,7 +319,7 @@ static void leave(void *state, int code, const char *text, double patience, mrc_
             tell_left(self, failure);
             return;
         }
-        if (all && self->rank == 0) return; /* rank 0 is done; the other ranks keep waiting for a message of rank 0 */
+        if (all && self->rank == 0) return; /* rank 0 is done; other ranks also wait for an exit message of rank 0 */
         nanosleep(&pause, NULL);
     }
 }

@@ -25,6 +25,7 @@ typedef struct nccl_state {
 
 /* ---- Failures ------------------------------------------------------------------------------------------------- */
 
+/* Reports a failure of CUDA; returns 1 for one. Also clears it, because CUDA would return it from later calls. */
 static int bad_cuda(cudaError_t error, const char *what, mrc_comm_error *failure)
 {
     if (error == cudaSuccess) return 0;
@@ -47,9 +48,10 @@ static int bad_nccl(ncclResult_t result, const char *what, ncclComm_t comm, mrc_
 
 /* ---- Joining and closing -------------------------------------------------------------------------------------- */
 
+/* Identifies a GPU by its PCI bus id. */
 static void place(int device, char text[MRC_LINK_PLACE], mrc_comm_error *failure)
 {
-    /* If NCCL_HOSTID is set, NCCL compares GPUs by it too. */
+    /* NCCL distinguishes machines by NCCL_HOSTID if it is set, so it is part of the identity. */
     const char *machine = getenv("NCCL_HOSTID");
     if (bad_cuda(cudaDeviceGetPCIBusId(text, MRC_LINK_PLACE, device), "finding the GPU", failure)) return;
     size_t used = strlen(text);
@@ -64,6 +66,7 @@ static void identify(unsigned char id[MRC_LINK_ID], mrc_comm_error *failure)
     memcpy(id, &unique, sizeof unique);
 }
 
+/* Finalizes the communicator if all ranks close it, and aborts it otherwise. */
 static void close_link(void *state, int orderly)
 {
     nccl_state *self = state;
@@ -109,6 +112,7 @@ static void open_link(void **state, const unsigned char id[MRC_LINK_ID], int ran
 
 /* ---- Exchange ------------------------------------------------------------------------------------------------- */
 
+/* Queues all sends and receives as one group, without which pairs of ranks could wait for each other. */
 static void start(void *state, const mrc_piece *send, const mrc_piece *receive, mrc_comm_error *failure)
 {
     nccl_state *self = state;

@@ -42,7 +42,7 @@ typedef struct mrc_comm_error {
 typedef struct mrc_module {
     int version; /* MRC_MODULE_VERSION */
     const char *name;
-    /* Joins the job. On failure *state is NULL and failure->text says why. */
+    /* Joins the job. On failure *state is NULL and failure->text is the reason. */
     void (*open)(void **state, int *rank, int *ranks, mrc_comm_error *failure);
     /* Sends send[r] to rank r and receives receive[r] from it, for all ranks except this one. The sizes of both sides
        agree. Returns when all transfers are done, or when nothing has arrived for `deadline` seconds. */
@@ -66,14 +66,14 @@ typedef struct mrc_module {
 typedef struct mrc_link_module {
     int version; /* MRC_MODULE_VERSION */
     const char *name;
-    /* Identifies a GPU of the machine by a text. This and the other functions report errors in `failure`. */
+    /* Writes a text that identifies a GPU of this machine. This and the other functions report errors in `failure`. */
     void (*place)(int device, char place[MRC_LINK_PLACE], mrc_comm_error *failure);
     /* Creates the identity of a link: called by one rank, which sends it to all. */
     void (*identify)(unsigned char id[MRC_LINK_ID], mrc_comm_error *failure);
     /* Begins to join the link; poll reports when that is done. */
     void (*open)(void **state, const unsigned char id[MRC_LINK_ID], int rank, int ranks, int device,
                  mrc_comm_error *failure);
-    /* Begins an exchange as above, of device memory that no kernel is using. */
+    /* Begins an exchange (see mrc_module) of device memory that no kernel is using. */
     void (*start)(void *state, const mrc_piece *send, const mrc_piece *receive, mrc_comm_error *failure);
     int (*poll)(void *state, mrc_comm_error *failure); /* 1: the pending operation is done */
     /* Frees the state. orderly: all ranks close; otherwise a pending exchange is aborted. */

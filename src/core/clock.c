@@ -21,8 +21,8 @@ void mrc_lap(double *since, double *total)
     *since = now;
 }
 
-/* Returns MemAvailable in bytes, -1 if it is unknown. It includes page cache that the system would release; the free
-   pages are only a small part of that on a machine that has run for a while. */
+/* Returns MemAvailable in bytes, or -1 if it is unknown. It includes the page cache that the system would release; on a
+   machine that has run for a while, free pages are only a small part of it. */
 static int64_t linux_available(void)
 {
     FILE *file = fopen("/proc/meminfo", "r");

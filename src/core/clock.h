@@ -5,6 +5,7 @@
 
 #include "mercer/advanced.h"
 
+/* Returns seconds on a monotonic clock with an arbitrary start; only differences are meaningful. */
 double mrc_seconds(void);
 /* Adds the seconds since *since to *total and sets *since to the current time. */
 void mrc_lap(double *since, double *total);

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Failures that happen before a context exists (bad options, kernel_parse(NULL, ...)). */
+/* the last failure of this thread in a call without a context, such as mercer_context_create */
 static _Thread_local char thread_error[MRC_ERROR_CHARS];
 static _Thread_local const char *thread_field = "";
 
@@ -29,21 +29,20 @@ const char *mrc_status_string(mercer_status status)
     return "unknown status";
 }
 
-static mercer_status fail(mercer_context *context, const char *field, mercer_status status, const char *format,
-                          va_list arguments)
+static void record_error(mercer_context *context, const char *field, mercer_status status, const char *format,
+                         va_list arguments)
 {
     char *text = context ? context->error : thread_error;
     vsnprintf(text, MRC_ERROR_CHARS, format, arguments);
     *field_of(context) = field;
     mrc_log(context, MERCER_LOG_DEBUG, "%s: %s", mrc_status_string(status), text);
-    return status;
 }
 
 mercer_status mrc_fail(mercer_context *context, mercer_status status, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    (void)fail(context, "", status, format, arguments);
+    record_error(context, "", status, format, arguments);
     va_end(arguments);
     return status;
 }
@@ -52,7 +51,7 @@ mercer_status mrc_fail_at(mercer_context *context, const char *field, mercer_sta
 {
     va_list arguments;
     va_start(arguments, format);
-    (void)fail(context, field, status, format, arguments);
+    record_error(context, field, status, format, arguments);
     va_end(arguments);
     return status;
 }
@@ -113,6 +112,7 @@ void mrc_log(mercer_context *context, mercer_log_level level, const char *format
 
 /* ---- Warnings -------------------------------------------------------------------------------------------------- */
 
+/* Returns whether a warning with this text is recorded already. */
 static bool is_recorded(const mercer_context *context, const char *text)
 {
     for (int i = 0; i < context->warning_count; i++)

@@ -3,9 +3,9 @@
  * core: the foundation of all other folders; it includes none of them.
  *
  * It has the context (this header: allocator, threads, log sink, last error), counted memory and arenas, matrix views,
- * specifications of the form name:key=value, time, and the processor's features. file/ maps files and writes them
- * atomically; threads/ has the only code that starts threads; numbers/ has random numbers, half precision and units of
- * targets.
+ * specifications of the form name:key=value, time, and detection of the processor's features. file/ maps files and
+ * writes them atomically; threads/ has the only code that starts threads; numbers/ has random numbers, half precision
+ * and units of targets.
  */
 #ifndef MRC_CORE_CONTEXT_H
 #define MRC_CORE_CONTEXT_H
@@ -25,8 +25,8 @@ enum { MRC_HOST = MERCER_HOST, MRC_CUDA = MERCER_CUDA };
 
 enum { MRC_ERROR_CHARS = 1024, MRC_WARNINGS = 64 };
 
-/* Arithmetic of float products: whether they may be rounded to half precision where that is faster. BY_PLAN: each
-   training's plan chooses; other products are accurate. */
+/* Arithmetic of products in float: FAST rounds them to half precision if that is faster. BY_PLAN: the plan of each
+   training chooses; other products are accurate. */
 typedef enum mrc_arithmetic { MRC_ACCURATE, MRC_FAST, MRC_BY_PLAN } mrc_arithmetic;
 
 /* One recorded warning. Its texts have fixed sizes, so recording a warning cannot fail. */
@@ -47,9 +47,9 @@ struct mercer_context {
     struct mrc_starting *starting; /* backend under creation by a thread; NULL: none */
     int64_t bytes_now;             /* bytes allocated now; maintained by core/memory.c */
     int64_t bytes_peak;
-    int64_t bytes_high; /* peak since a caller last reset it to bytes_now, e.g. at the start of a training */
+    int64_t bytes_high; /* peak since a caller last reset it to bytes_now, for example at the start of a training */
     char error[MRC_ERROR_CHARS];
-    const char *error_field;            /* option or argument that the error is about, static text; "": none */
+    const char *error_field;            /* option or argument that the error concerns, static text; "": none */
     mrc_warning warnings[MRC_WARNINGS]; /* only the first warning_count entries are set */
     int warning_count;
 };
@@ -70,8 +70,8 @@ mercer_status mrc_fail_at(mercer_context *context, const char *field, mercer_sta
     MRC_PRINTF(4, 5);
 
 /*
- * Reason for a refusal as a value, for functions whose caller decides whether it is an error. mrc_refuse fills it in
- * and returns the status; mrc_fail_with makes it the context's error.
+ * A failure as a value, for functions whose caller decides whether it is an error. mrc_refuse fills it in and returns
+ * the status; mrc_fail_with makes it the context's error.
  */
 typedef struct mrc_reason {
     mercer_status status;
@@ -81,23 +81,23 @@ typedef struct mrc_reason {
 mercer_status mrc_refuse(mrc_reason *reason, const char *field, mercer_status status, const char *format, ...)
     MRC_PRINTF(4, 5);
 mercer_status mrc_fail_with(mercer_context *context, const mrc_reason *reason);
-/* Moves the context's error into a value, for an attempt whose failure need not be an error of the caller. With
-   MERCER_OK nothing is moved. */
+/* Moves the context's error into a value, for an attempt whose failure is not necessarily an error of the caller. If
+   status is MERCER_OK, returns that without a text. */
 mrc_reason mrc_take_error(mercer_context *context, mercer_status status);
 
-/* Records which option or argument (a static text) a failure is about, unless one is recorded already; returns
+/* Records which option or argument (a static text) a failure concerns, unless one is recorded already. Returns
    status. */
 mercer_status mrc_blame(mercer_context *context, const char *field, mercer_status status);
 
 /*
- * Records that an input was ignored, dropped, rounded, guessed or overridden, and hands the text to the log sink.
- * `field` is the option or column concerned, "" for none. This is the only way to warn about inputs: the program prints
- * these texts and lists them with --json, Python turns them into warnings. A text that is already recorded is only
- * logged. Safe with context == NULL (does nothing).
+ * Records that an input was ignored, dropped, rounded, guessed or overridden, and passes the text to the log sink.
+ * field: the option or column concerned, "" for none. All warnings about inputs are issued by this function: the
+ * program prints them and lists them with --json, Python turns them into its own warnings. A text that is already
+ * recorded is only logged. Does nothing if context is NULL.
  */
 void mrc_warn(mercer_context *context, const char *field, const char *format, ...) MRC_PRINTF(3, 4);
 
-/* Hands a line to the context's log sink if its level is enabled. Safe with context == NULL (does nothing). */
+/* Passes a line to the context's log sink if its level is enabled. Does nothing if context is NULL. */
 void mrc_log(mercer_context *context, mercer_log_level level, const char *format, ...) MRC_PRINTF(3, 4);
 
 /* Returns from the enclosing function if the call fails, with its status. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Instruction-set detection. This file is built without any ISA flag, so that it runs on every processor. Like
- * have_amx, the compiler's builtin checks both cpuid and xgetbv: a level is usable only if the operating system saves
- * its registers.
+ * Detection of instruction sets. This file is compiled without ISA flags, so that it runs on every processor. A level
+ * is usable only if the processor has it (cpuid) and the operating system saves its registers (xgetbv); the compiler's
+ * builtin and have_amx check both.
  */
 #define _GNU_SOURCE
 #include "core/cpuinfo.h"
@@ -42,8 +42,8 @@ const char *mrc_isa_names(void)
 }
 
 #if defined(MERCER_X86)
-/* Returns whether the processor converts half precision. Not every compiler's builtin knows "f16c". It uses the
-   registers of AVX2, so no check of the operating system is needed. */
+/* Returns whether the processor has instructions that convert half precision. Not every compiler's builtin supports
+   "f16c". They use the registers of AVX2, so the operating system need not be checked. */
 static bool have_f16c(void)
 {
     unsigned a, b, c, d;
@@ -53,9 +53,9 @@ static bool have_f16c(void)
 
 #if defined(MERCER_AMX)
 /*
- * Returns whether AMX is usable. It needs tiles and their int8 products (bits 24 and 25 of leaf 7), an operating system
- * that saves tile state (bits 17 and 18 of XCR0), and its permission for this process. If the system refuses (an old
- * kernel, a small alternative signal stack), the caller falls back to the level below.
+ * Returns whether AMX is usable. That requires tiles and their int8 products (bits 24 and 25 of leaf 7), an operating
+ * system that saves tile state (bits 17 and 18 of XCR0), and its permission for this process. If the system refuses (an
+ * old Linux kernel, a small alternative signal stack), the caller falls back to the level below.
  */
 static bool have_amx(void)
 {

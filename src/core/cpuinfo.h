@@ -18,7 +18,7 @@ typedef enum mrc_isa { MRC_ISA_LIST(MRC_ISA_AS_ENUM) MRC_ISA_COUNT } mrc_isa;
 #undef MRC_ISA_AS_ENUM
 
 const char *mrc_isa_name(mrc_isa isa);
-/* Finds a level by name; false if the name is unknown. */
+/* Finds a level by name. Returns false if the name is unknown. */
 bool mrc_isa_from_name(const char *text, mrc_isa *isa);
 /* Returns the highest level that the processor, the operating system and this build of the library all support. */
 mrc_isa mrc_isa_best(void);

@@ -93,7 +93,8 @@ bool mrc_rows_equal(const mercer_matrix *a, int64_t i, const mercer_matrix *b, i
     size_t bytes = (size_t)(a->cols * mrc_dtype_size(a->dtype));
     if (bytes == 0) return true;
     if (a->dtype == b->dtype && memcmp(mrc_row(a, i), mrc_row(b, j), bytes) == 0) return true;
-    for (int64_t k = 0; k < a->cols; k++) /* bytes may differ although values are equal: 0 and -0, or other dtypes */
+    /* compare values, because equal values may have different bytes: 0 and -0, or other dtypes */
+    for (int64_t k = 0; k < a->cols; k++)
         if (mrc_load(a, i, k) != mrc_load(b, j, k)) return false;
     return true;
 }
@@ -139,7 +140,8 @@ void mrc_store_row_f64(const mercer_matrix *matrix, int64_t i, const double *val
 
 /* ---- Checks -------------------------------------------------------------------------------------------------- */
 
-/* Computes the bytes from the first element to the end of the last; false on overflow. Sizes must be >= 0. */
+/* Computes the number of bytes from the first element to the end of the last. Returns false on overflow. Sizes must be
+   >= 0. */
 static bool span_bytes(const mercer_matrix *matrix, int64_t *bytes)
 {
     int64_t elements;
@@ -194,8 +196,8 @@ mercer_status mrc_check_size(mercer_context *context, const char *name, const me
                     (long long)matrix->rows, (long long)matrix->cols, (long long)rows, (long long)cols);
 }
 
-/* Returns whether a and b are disjoint column ranges of one parent matrix: such ranges interleave in memory without
-   sharing an element. */
+/* Returns whether a and b are disjoint column ranges of one matrix. Their memory ranges overlap, but they share no
+   element. */
 static bool columns_apart(const mercer_matrix *a, const mercer_matrix *b)
 {
     int64_t stride, other;
@@ -227,19 +229,19 @@ enum { SCAN_PARTS = 64 };
 typedef struct scan {
     const mercer_matrix *matrix;
     int64_t rows_each;
-    int64_t bad_row[SCAN_PARTS]; /* (parts) first row of each part with a value that is not finite, or -1 */
+    int64_t bad_row[SCAN_PARTS]; /* (parts) first row of each part with a value that is not finite; -1: none */
     double largest[SCAN_PARTS];
 } scan;
 
-/* Raises *largest to the largest magnitude of row i; returns whether it is finite. Not for u8, which is always
+/* Raises *largest to the largest magnitude in row i. Returns whether all values are finite. Not for u8, which is always
    finite. */
 static bool row_is_finite(const mercer_matrix *matrix, int64_t i, double *largest)
 {
     double top = *largest;
     const void *row = mrc_row(matrix, i);
     if (matrix->dtype == MERCER_F32) {
-        /* The largest bit pattern, sign removed, belongs to the largest magnitude, or to a NaN or infinity if there is
-           one. The integers are signed because every x86-64 has vector comparisons for those. */
+        /* Without the sign, the largest bit pattern belongs to the largest magnitude, or to a NaN or infinity if there
+           is one. The integers are signed, because every x86-64 processor has vector comparisons for those. */
         int32_t bits = 0;
         for (int64_t j = 0; j < matrix->cols; j++) {
             int32_t size = (int32_t)(mrc_bits_from_float(((const float *)row)[j]) & 0x7fffffff);
@@ -247,7 +249,7 @@ static bool row_is_finite(const mercer_matrix *matrix, int64_t i, double *larges
         }
         double size = (double)mrc_float_from_bits((uint32_t)bits);
         top = size > top || isnan(size) ? size : top;
-    } else if (matrix->dtype == MERCER_F16) { /* the same with the bit patterns of halves */
+    } else if (matrix->dtype == MERCER_F16) { /* likewise, with the bit patterns of halves */
         int16_t bits = 0;
         for (int64_t j = 0; j < matrix->cols; j++) {
             int16_t size = (int16_t)(((const uint16_t *)row)[j] & 0x7fff);
@@ -265,6 +267,7 @@ static bool row_is_finite(const mercer_matrix *matrix, int64_t i, double *larges
     return isfinite(top);
 }
 
+/* A task of mrc_parallel_for: scans the rows of a part up to the first one that is not finite. */
 static void scan_part(void *argument, int64_t part, int worker)
 {
     (void)worker;

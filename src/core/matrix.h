@@ -15,7 +15,7 @@ enum {
     MRC_ACCEPT_ANY = MRC_ACCEPT_REAL | MRC_ACCEPT_F16 | MRC_ACCEPT_U8
 };
 
-int64_t mrc_dtype_size(mercer_dtype dtype);     /* bytes per element; 0 for an invalid dtype */
+int64_t mrc_dtype_size(mercer_dtype dtype);     /* returns bytes per element; 0 for an invalid dtype */
 const char *mrc_dtype_name(mercer_dtype dtype); /* "f64", ...; "?" for an invalid dtype */
 
 /* Returns the address of element (i, 0). */
@@ -39,8 +39,8 @@ void mrc_store_row_f64(const mercer_matrix *matrix, int64_t i, const double *val
    finite. */
 bool mrc_rows_equal(const mercer_matrix *a, int64_t i, const mercer_matrix *b, int64_t j);
 
-/* Make views without copying: of contiguous host memory (mrc_view); of rows, of columns, or of the block that begins at
-   element (i, j) of another view. */
+/* Make views: of contiguous host memory (mrc_view); of rows, of columns, or of a block that begins at element (i, j),
+   of another view. */
 mercer_matrix mrc_view(void *data, int64_t rows, int64_t cols, mercer_dtype dtype);
 mercer_matrix mrc_rows(const mercer_matrix *matrix, int64_t first, int64_t rows);
 mercer_matrix mrc_columns(const mercer_matrix *matrix, int64_t first, int64_t cols);
@@ -50,16 +50,16 @@ mercer_matrix mrc_block(const mercer_matrix *matrix, int64_t i, int64_t j, int64
 mercer_status mrc_scope_view(mrc_scope *scope, mercer_matrix *out, int64_t rows, int64_t cols, mercer_dtype dtype,
                              const char *what);
 
-/* Checks of arguments; `name` is the argument's name for the message. mrc_check_matrix: the view is usable, i.e. not
-   NULL, sizes not negative and not overflowing, ld >= cols, host memory, dtype among `accept` (MRC_ACCEPT_...).
-   mrc_check_size: rows x cols. mrc_check_apart: out and in share no element. */
+/* Checks of arguments; `name` is the argument's name in messages. mrc_check_matrix: the view is not NULL, its sizes are
+   not negative and do not overflow, ld >= cols, it is in host memory, and its dtype is in `accept` (MRC_ACCEPT_...).
+   mrc_check_size: it has rows x cols elements. mrc_check_apart: `out` and `in` share no element. */
 mercer_status mrc_check_matrix(mercer_context *context, const char *name, const mercer_matrix *matrix, int accept);
 mercer_status mrc_check_size(mercer_context *context, const char *name, const mercer_matrix *matrix, int64_t rows,
                              int64_t cols);
 mercer_status mrc_check_apart(mercer_context *context, const char *out_name, const mercer_matrix *out,
                               const char *in_name, const mercer_matrix *in);
 
-/* Checks that every element is finite; the message gives the place of the first that is not. Sets *largest, unless
+/* Checks that every element is finite; the message has the position of the first one that is not. Sets *largest, unless
    NULL, to max |element|, or to 255 for u8. */
 mercer_status mrc_check_finite(mercer_context *context, const char *name, const mercer_matrix *matrix, double *largest);
 /* Fails with the message of mrc_check_finite about element (i, j), which has that value. */

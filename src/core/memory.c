@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Counted allocation, scopes and the arena. Each block has a 64-byte header with its size, by which a release lowers
+/* Counted allocation, scopes and the arena. Each block has a 64-byte header with its size, so that a release can reduce
    the count. */
 #define _DEFAULT_SOURCE
 #include "core/memory.h"
@@ -10,10 +10,11 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* Blocks of 8 MiB or more ask for huge pages: with 4 KiB pages a cache of several GB costs a million page faults, and
-   TLB misses whenever it is read. */
+/* Blocks of 8 MiB or more request huge pages: with pages of 4 KiB a cache of several GB would cause a million page
+   faults, and TLB misses whenever it is read. */
 enum { LARGE_PAGE = 2 << 20, LARGE_BLOCK = 8 << 20 };
 
+/* The allocator of contexts without one of the caller. */
 static void *default_allocate(void *user, size_t bytes, size_t alignment)
 {
     (void)user;
@@ -92,7 +93,8 @@ void mrc_count_bytes(mercer_context *context, int64_t bytes)
 mercer_status mrc_alloc(mercer_context *context, void *out, int64_t count, int64_t size, const char *what)
 {
     void *memory = NULL;
-    memcpy(out, &memory, sizeof memory); /* all object pointers have the same representation */
+    /* `out` points to a pointer of any type; all object pointers have the same representation */
+    memcpy(out, &memory, sizeof memory);
     int64_t bytes, total;
     if (!mrc_multiply(count, size, &bytes) || !mrc_add(bytes, MRC_ALIGNMENT, &total) || count < 0)
         return mrc_fail(context, MERCER_ERROR_MEMORY, "%s: %lld x %lld bytes exceed the address space", what,
@@ -194,7 +196,7 @@ mercer_status mrc_arena_reserve(mrc_arena *arena, int64_t bytes)
 {
     arena->used = 0;
     if (bytes <= arena->capacity) return MERCER_OK;
-    /* Release the old block first: its content belongs to a call that has ended, and holding both would raise the
+    /* Release the old block first: its contents belong to a call that has ended, and holding both would raise the
        peak. */
     mrc_arena_destroy(arena);
     MRC_TRY(mrc_alloc(arena->context, &arena->block, bytes, 1, "scratch tiles"));
@@ -219,7 +221,7 @@ void mrc_arena_reset(mrc_arena *arena)
 
 void mrc_arena_destroy(mrc_arena *arena)
 {
-    /* Another thread may fork at any moment: clear the pointer first, so that the child never sees a released block. */
+    /* Clear the pointer first: another thread may fork at any moment, and the child must not see a released block. */
     char *block = arena->block;
     arena->block = NULL;
     arena->capacity = arena->used = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Counted memory from the context's allocator, scopes that release it, and an arena for scratch of one call. */
+/* Counted memory from the context's allocator, scopes that release it, and an arena for the scratch space of a call. */
 #ifndef MRC_CORE_MEMORY_H
 #define MRC_CORE_MEMORY_H
 
@@ -9,7 +9,7 @@
 
 enum { MRC_ALIGNMENT = 64 }; /* bytes: a cache line, and the widest vector (AVX-512) */
 
-/* Compute a * b and a + b of sizes >= 0; false if the result does not fit an int64_t. */
+/* Compute a * b and a + b of sizes >= 0. Return false if the result does not fit an int64_t. */
 static inline bool mrc_multiply(int64_t a, int64_t b, int64_t *product)
 {
     return !__builtin_mul_overflow(a, b, product);
@@ -36,8 +36,8 @@ static inline int64_t mrc_max(int64_t a, int64_t b)
 
 /*
  * Allocates count * size bytes, 64-byte aligned, not cleared. `out` is the address of a pointer of any type. On failure
- * that pointer is NULL and the status is MERCER_ERROR_MEMORY with a message naming `what`. A count of 0 gives a valid
- * pointer. Only the thread inside the Mercer call may allocate.
+ * that pointer is NULL and the status is MERCER_ERROR_MEMORY, with `what` in the message. A count of 0 gives a valid
+ * pointer. Only the thread inside the Mercer call may allocate, not worker threads.
  */
 mercer_status mrc_alloc(mercer_context *context, void *out, int64_t count, int64_t size, const char *what);
 /* Like mrc_alloc, with all bytes zero. */
@@ -56,7 +56,7 @@ void mrc_free_list(mercer_context *context, void *const *list, size_t count);
 
 /*
  * Marks a variable that owns something: `release` is called with its address whenever the function returns. Set the
- * pointer to NULL to hand its object on.
+ * pointer to NULL to pass ownership on.
  *
  *     MRC_OWNED(mrc_release_dataset) mercer_dataset *part = NULL;
  */
@@ -78,7 +78,7 @@ MRC_RELEASE(mrc_release_model, mercer_model, mrc_model_free)
 MRC_RELEASE(mrc_release_fitting, mercer_fitting, mrc_fitting_free)
 
 /*
- * Resources of one call, released whenever the function returns.
+ * The resources of a call, which are released whenever the function returns.
  *
  *     MRC_SCOPE(scope, context);
  *     MRC_TRY(mrc_scope_alloc(&scope, &signs, p, sizeof *signs, "random signs"));
@@ -96,7 +96,7 @@ typedef struct mrc_scope {
 
 mercer_status mrc_scope_alloc(mrc_scope *scope, void *out, int64_t count, int64_t size, const char *what);
 mercer_status mrc_scope_alloc_zero(mrc_scope *scope, void *out, int64_t count, int64_t size, const char *what);
-/* Adds any other resource, which `release` frees. If the scope is full, it is released at once and the call fails. */
+/* Adds any other resource, which `release` frees. If the scope is full, releases the resource and fails. */
 mercer_status mrc_scope_add(mrc_scope *scope, void (*release)(void *owner, void *thing), void *owner, void *thing);
 void mrc_scope_close(mrc_scope *scope);
 /* Empties the scope without releasing its resources: the caller owns them from now on. */
@@ -115,7 +115,7 @@ mercer_status mrc_find_repeated(mercer_context *context, const char *const *text
 /* Adds device memory to the context's counters: bytes > 0 when allocated, < 0 when released. */
 void mrc_count_bytes(mercer_context *context, int64_t bytes);
 
-/* Allocate and release without counting and without messages, e.g. for the context itself. NULL on failure. */
+/* Allocate and release without counting and without messages, for example the context itself. NULL on failure. */
 void *mrc_raw_alloc(const mercer_allocator *allocator, size_t bytes);
 void mrc_raw_free(const mercer_allocator *allocator, void *memory);
 
@@ -133,8 +133,8 @@ typedef struct mrc_arena {
 
 void mrc_arena_init(mrc_arena *arena, mercer_context *context);
 mercer_status mrc_arena_reserve(mrc_arena *arena, int64_t bytes);
-/* Takes a piece of the block, its size rounded up to the alignment; NULL if the reservation was too small (a
-   programming error). */
+/* Returns a piece of the block; its size is rounded up to the alignment. NULL if the reservation was too small, which
+   is a programming error. */
 void *mrc_arena_push(mrc_arena *arena, int64_t bytes);
 void mrc_arena_reset(mrc_arena *arena);
 void mrc_arena_destroy(mrc_arena *arena);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reads specifications of the form "name:parameter=value,...", with errors that list what is valid. */
+/* Parsing of specifications of the form "name:parameter=value,...", with error messages that list what is valid. */
 #include "core/spec.h"
 
 #include <float.h>
@@ -26,12 +26,13 @@ bool mrc_scan_number(const char *word, double *value)
     return *end == 0 && isfinite(*value);
 }
 
-/* Returns the number of digits before the point: with fewer significant digits %g would write an exponent. */
+/* Returns the number of digits before the point: with fewer significant digits %g would print an exponent. */
 static int whole_digits(double value)
 {
     return fabs(value) >= 1 && fabs(value) < 1e15 ? 1 + (int)log10(fabs(value)) : 1;
 }
 
+/* Replaces the decimal point of the locale by a point. */
 static void set_point(char *text)
 {
     char *point = strchr(text, localeconv()->decimal_point[0]);
@@ -49,7 +50,7 @@ void mrc_print_number(double value, char *text, size_t size)
 
 void mrc_print_single(float value, char *text, size_t size)
 {
-    /* Start at FLT_DIG digits: %g drops trailing zeros, so shorter decimals come out the same. */
+    /* Start at FLT_DIG digits: %g drops trailing zeros, so fewer digits would not give a shorter text. */
     int fewest = whole_digits((double)value);
     for (int digits = fewest > FLT_DIG ? fewest : FLT_DIG; digits <= DBL_DECIMAL_DIG; digits++) {
         snprintf(text, size, "%.*g", digits, (double)value);
@@ -154,6 +155,7 @@ static void suggest(const char *name, char *text, size_t size)
     if (name) snprintf(text, size, " (did you mean '%s'?)", name);
 }
 
+/* Fails with the list of valid names and the most similar one. */
 static mercer_status fail_name(mercer_context *context, const mrc_spec_grammar *grammar, const char *name)
 {
     char names[TEXT_CHARS] = "", hint[2 * WORD_CHARS];
@@ -203,8 +205,8 @@ static mercer_status fail_parameter(mercer_context *context, const mrc_spec_gram
 
 /* ---- Parsing ------------------------------------------------------------------------------------------------- */
 
-/* Copies the text up to a delimiter into word and returns the rest. A word too long for the buffer, and so not valid,
-   is cut and ends in "..", which no name or number does. */
+/* Copies the text up to a delimiter into `word` and returns the rest. A word that is too long for the buffer cannot be
+   valid; it is cut and ends in "..", so that it does not match a name or number. */
 static const char *take_word(const char *text, const char *delimiters, char word[WORD_CHARS])
 {
     size_t length = strcspn(text, delimiters);
@@ -222,6 +224,7 @@ const mrc_parameter *mrc_spec_parameter(const mrc_spec_form *form, const char *n
     return NULL;
 }
 
+/* Parses and checks the value of a parameter, and stores it in its field. */
 static mercer_status set_value(mercer_context *context, const mrc_spec_grammar *grammar, const mrc_spec_form *form,
                                const mrc_parameter *parameter, const char *word, void *object)
 {

@@ -13,8 +13,8 @@ enum { MRC_SPEC_PARAMETERS = 6, MRC_SPEC_WORD = 64 };
 /* Type of a parameter's field: double, int32_t, or char[MRC_SPEC_WORD]. */
 typedef enum mrc_parameter_kind { MRC_REAL, MRC_WHOLE, MRC_WORD } mrc_parameter_kind;
 
-/* One parameter: the offset of its field in the object, and its valid values: low < value <= high, or low <= value <=
-   high if low_included. */
+/* A parameter: the offset of its field in the object, and its range: low < value <= high, or low <= value <= high if
+   low_included. */
 typedef struct mrc_parameter {
     const char *name;
     size_t offset;
@@ -28,7 +28,8 @@ typedef struct mrc_parameter {
 /* One name with its parameters; the list ends at the first parameter without a name. */
 typedef struct mrc_spec_form {
     const char *name;
-    const char *example; /* begins with the name; for an old name, which errors do not list, with the new one */
+    /* text that begins with the name; for an old name, which messages do not list, with the new name */
+    const char *example;
     mrc_parameter parameters[MRC_SPEC_PARAMETERS];
 } mrc_spec_form;
 
@@ -57,18 +58,18 @@ bool mrc_parameter_valid(const mrc_parameter *parameter, double value);
 /* Describes the range for messages: "> 0", ">= 1 and <= 64, whole". */
 void mrc_parameter_range(const mrc_parameter *parameter, char *text, size_t size);
 
-/* Sets *best to the name if its edit distance to the word is below *fewest, the best so far (INT_MAX at first), and at
-   most half of the name's length. */
+/* Updates *best to `name`, and *fewest to its edit distance from the word, if that is below *fewest (INT_MAX at first)
+   and at most half of the name's length. */
 void mrc_consider_name(const char *word, const char *name, const char **best, int *fewest);
 
-/* Returns the length in bytes of the UTF-8 character at text; 0 if it is invalid: cut short, overlong, a surrogate, or
+/* Returns the length in bytes of the UTF-8 character at text; 0 if it is invalid: incomplete, overlong, a surrogate, or
    above U+10FFFF. */
 int mrc_utf8_length(const unsigned char *text);
 
 /* Prints the shortest decimal that reads back as the same double, with a decimal point in any locale; 10, not 1e+01. */
 void mrc_print_number(double value, char *text, size_t size);
 void mrc_print_single(float value, char *text, size_t size); /* the same for a float */
-/* Reads a number in C notation in any locale; false unless the whole word is a finite number. */
+/* Reads a number in C notation, in any locale. Returns false unless the whole word is a finite number. */
 bool mrc_scan_number(const char *word, double *value);
 
 #endif

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+/* Allocates a dataset as a shallow copy of `like`, including its owning pointers, which the caller must replace. */
 static mercer_status allocate(mercer_dataset **out, mercer_context *context, const mercer_dataset *like)
 {
     MRC_TRY(mrc_alloc_zero(context, out, 1, sizeof(mercer_dataset), "the dataset"));
@@ -62,6 +63,7 @@ static mercer_status cut_parts(mercer_context *context, mrc_parts *out, const mr
     return MERCER_OK;
 }
 
+/* Reduces a matrix to a range of rows. One without data, such as computed samples, only changes its shape. */
 static void cut_matrix(mercer_matrix *matrix, int64_t first, int64_t rows)
 {
     if (matrix->data) *matrix = mrc_rows(matrix, first, rows);

@@ -49,6 +49,7 @@ const char *mrc_dataset_class_name(const mercer_dataset *dataset, int64_t k, cha
 
 /* ---- Finding rows -------------------------------------------------------------------------------------------- */
 
+/* Finds the part that contains a row, by bisection. */
 static const mrc_part *find_part(const mrc_parts *parts, int64_t row)
 {
     int64_t low = 0, high = parts->count - 1;
@@ -110,6 +111,7 @@ void mrc_dataset_hint(const mercer_dataset *dataset, mrc_mapping_hint give, int6
 
 /* ---- Reading ------------------------------------------------------------------------------------------------- */
 
+/* Copies the values of row `from` into row `to` of y, converted to its type. */
 static void copy_values(const mercer_dataset *dataset, int64_t from, const mercer_matrix *y, int64_t to)
 {
     const mrc_part *part = dataset->y_parts.count > 0 ? find_part(&dataset->y_parts, from) : NULL;

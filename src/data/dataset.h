@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * data: samples and targets, from files to batches.
+ * data: samples and targets, read from files and delivered in batches.
  *
  * files/ finds and reads files, table/ reads separated text, schema/ turns columns of tables into features, synth/
  * computes samples, prepare/ has preprocessing and augmentation, stream/ has the order of samples. This folder opens
  * and writes datasets, and copies or views parts of them.
  *
  * A dataset has n samples of d features, stored (in memory or mapped from files) or computed on read, and targets. The
- * rows of one file are one matrix; the rows of several files stay in place, as a list of parts. All reading goes
- * through mrc_dataset_fetch, which neither allocates nor fails, so that a background thread may call it.
+ * rows of one file are one matrix; the rows of several files are not joined, but kept as a list of parts. All reading
+ * goes through mrc_dataset_fetch, which neither allocates nor fails, so that a background thread may call it.
  */
 #ifndef MRC_DATA_DATASET_H
 #define MRC_DATA_DATASET_H
@@ -43,7 +43,8 @@ struct mercer_dataset {
     int64_t rows, features, outputs;
     mercer_dtype dtype;
     mercer_matrix x; /* (rows, features); data is NULL if synthetic or in parts */
-    mercer_matrix y; /* (rows, outputs) f32 or f64 targets; data is NULL if in parts; all 0 unless values are stored */
+    /* (rows, outputs) f32 or f64 targets; data is NULL if in parts; all fields 0 unless values are stored */
+    mercer_matrix y;
     mercer_matrix there; /* copy of x on the context's device, owned by the caller; data is NULL if there is none */
     int32_t *labels;     /* (rows) class numbers; NULL unless classification with stored labels */
     const char *const *label_names;   /* (outputs) class names, or NULL */
@@ -88,7 +89,8 @@ bool mrc_dataset_is_mapped(const mercer_dataset *dataset);
 mercer_status mrc_dataset_check(const mercer_dataset *dataset);
 /* Returns whether targets are stored values, of type y.dtype. */
 bool mrc_dataset_has_values(const mercer_dataset *dataset);
-/* Calls `give`, a hint to the system, for the mapped bytes of samples first .. first + count - 1. Any thread. */
+/* Calls `give` (mrc_mapping_release or another hint to the system) for the mapped bytes of samples first .. first +
+   count - 1. Any thread. */
 typedef void (*mrc_mapping_hint)(const mrc_mapping *mapping, int64_t offset, int64_t bytes);
 void mrc_dataset_hint(const mercer_dataset *dataset, mrc_mapping_hint give, int64_t first, int64_t count);
 void mrc_parts_free(mercer_context *context, mrc_parts *parts);
@@ -140,13 +142,13 @@ typedef struct mrc_dataset_file {
 } mrc_dataset_file;
 /* Sets file->form from the ending of its path; fails if the ending is unknown. */
 mercer_status mrc_dataset_file_form(mercer_context *context, mrc_dataset_file *file);
-/* Writes samples and, unless NULL, targets. Each file is written atomically, and neither appears before both are
-   complete. */
+/* Writes samples and, unless `targets` is NULL, targets. Each file is written atomically, and neither appears before
+   both are complete. */
 mercer_status mrc_dataset_write(const mercer_dataset *dataset, const mrc_dataset_file *samples,
                                 const mrc_dataset_file *targets);
 mercer_status mrc_matrix_write_npy(mercer_context *context, const mercer_matrix *matrix, const char *path);
 
-/* Returns the name of class k, or its number, printed into `number`, if classes have no names. */
+/* Returns the name of class k. If classes have no names, prints its number into `number` and returns that. */
 enum { MRC_CLASS_CHARS = 40 };
 const char *mrc_dataset_class_name(const mercer_dataset *dataset, int64_t k, char number[MRC_CLASS_CHARS]);
 

@@ -29,6 +29,7 @@ static mercer_status text_open(text_writer *out, mrc_writer *to, char separator)
     return mrc_alloc(to->context, &out->buffer, BUFFER_BYTES, 1, "a block of text");
 }
 
+/* Writes the buffered text. Returns the status of the first failed write. */
 static mercer_status text_flush(text_writer *self)
 {
     if (self->status == MERCER_OK) self->status = mrc_writer_write(self->to, self->buffer, self->used);
@@ -36,6 +37,7 @@ static mercer_status text_flush(text_writer *self)
     return self->status;
 }
 
+/* Appends text to the buffer, and writes the buffer whenever it is full. */
 static void put(text_writer *self, const char *text, int64_t length)
 {
     while (length > 0) {
@@ -60,6 +62,7 @@ static void put_name(text_writer *self, const char *name)
     if (quoted) put(self, "\"", 1);
 }
 
+/* Writes a line of names. */
 static mercer_status text_names(text_writer *self, const char *const *names, int64_t count)
 {
     for (int64_t i = 0; i < count; i++) {
@@ -70,6 +73,7 @@ static mercer_status text_names(text_writer *self, const char *const *names, int
     return self->status;
 }
 
+/* Writes rows of numbers with as many digits as it takes to read the same values back. */
 static mercer_status text_rows(text_writer *self, const mercer_matrix *rows)
 {
     for (int64_t i = 0; i < rows->rows; i++) {
@@ -90,6 +94,7 @@ static mercer_status text_rows(text_writer *self, const mercer_matrix *rows)
 
 enum { BLOCK_BYTES = 1 << 20, HEADER_UNIT = 64 };
 
+/* Returns the NPY type string of numbers in the byte order of this machine. */
 static const char *descr_of(mercer_dtype dtype)
 {
     const uint16_t one = 1;
@@ -197,6 +202,8 @@ static int64_t decode(const char *text, uint32_t *out)
     return count;
 }
 
+/* Chooses how class names are stored in an NPY file: as 64-bit integers, or as UTF-32 text of the longest name's
+   length. Encodes all names once. */
 static mercer_status name_form(const mercer_dataset *dataset, mrc_scope *scope, target_form *out)
 {
     const uint16_t one = 1;
@@ -238,6 +245,7 @@ typedef struct block {
     uint8_t *names;
 } block;
 
+/* Allocates a block of rows that takes about BLOCK_BYTES. All its parts share one allocation. */
 static mercer_status open_block(const mercer_dataset *dataset, mrc_scope *scope, const target_form *form,
                                 mercer_dtype values, block *out)
 {
@@ -260,7 +268,7 @@ static mercer_status open_block(const mercer_dataset *dataset, mrc_scope *scope,
 typedef struct output {
     mrc_write_form form;
     mrc_writer writer;
-    text_writer text; /* not used for NPY */
+    text_writer text; /* buffer of a text file; not used for NPY */
 } output;
 
 static mercer_status open_output(output *out, mercer_context *context, const mrc_dataset_file *file)
@@ -288,6 +296,7 @@ static mercer_status put_values(output *to, const mercer_matrix *rows)
     return to->form == MRC_WRITE_NPY ? write_rows(&to->writer, rows) : text_rows(&to->text, rows);
 }
 
+/* Writes the targets of a block: values, or class names as text or in their NPY form. */
 static mercer_status put_targets(output *to, const mercer_dataset *dataset, const target_form *form, const block *part)
 {
     if (dataset->task != MERCER_TASK_CLASSIFICATION) return put_values(to, &part->y);
@@ -304,6 +313,8 @@ static mercer_status put_targets(output *to, const mercer_dataset *dataset, cons
     return mrc_writer_write(&to->writer, part->names, part->x.rows * form->bytes);
 }
 
+/* Reads the dataset block by block and writes each block. Mapped files are checked before each block, because they may
+   be truncated meanwhile. */
 static mercer_status write_blocks(const mercer_dataset *dataset, const target_form *form, block *part, output *samples,
                                   output *targets)
 {
@@ -319,6 +330,7 @@ static mercer_status write_blocks(const mercer_dataset *dataset, const target_fo
     return MERCER_OK;
 }
 
+/* Writes what precedes the samples: an NPY header, or a line with the names of the features if they have names. */
 static mercer_status begin_samples(output *to, const mercer_dataset *dataset)
 {
     char shape[128];
@@ -328,6 +340,7 @@ static mercer_status begin_samples(output *to, const mercer_dataset *dataset)
     return write_header(&to->writer, descr_of(dataset->dtype), shape);
 }
 
+/* Writes what precedes the targets; see begin_samples. A single column is written as a vector. */
 static mercer_status begin_targets(output *to, const mercer_dataset *dataset, const target_form *form,
                                    mercer_dtype values)
 {
@@ -343,6 +356,7 @@ static mercer_status begin_targets(output *to, const mercer_dataset *dataset, co
     return write_header(&to->writer, classes ? form->text_descr : descr_of(values), shape);
 }
 
+/* Writes both files completely, without committing them. */
 static mercer_status write_both(const mercer_dataset *dataset, const target_form *form, block *part, output *samples,
                                 output *targets)
 {

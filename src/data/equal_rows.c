@@ -12,9 +12,10 @@
 
 typedef struct hashed_row {
     uint64_t high, low;
-    int64_t place; /* index in the list of rows */
+    int64_t place; /* index of the row in the list that was hashed */
 } hashed_row;
 
+/* Orders by hash, then by place, so that equal rows are adjacent and the first of them comes first. */
 static int compare_hashes(const void *a, const void *b)
 {
     const hashed_row *left = a, *right = b;
@@ -28,7 +29,7 @@ static bool is_equal(const hashed_row *a, const hashed_row *b)
     return a->high == b->high && a->low == b->low;
 }
 
-/* Makes -0 the same bytes as 0. */
+/* Replaces -0 by 0, because equal values must have equal bytes to have equal hashes. */
 static void clear_signs(const mercer_matrix *row)
 {
     enum { HALF_SIGN = 0x8000 };
@@ -68,8 +69,8 @@ static mercer_status hash_rows(mrc_scope *scope, const mercer_dataset *data, con
     return mrc_dataset_check(data);
 }
 
-/* Replaces id[i], the place of the first row equal to row i, by the number of that row in the order of first
-   occurrence. Returns the number of distinct rows. */
+/* Numbers distinct rows in the order of first occurrence. On input id[i] is the place of the first row that equals row
+   i; on output it is that row's number. Returns the number of distinct rows. */
 static int64_t number_firsts(int64_t *id, int64_t count)
 {
     int64_t distinct = 0;
@@ -91,6 +92,7 @@ mercer_status mrc_equal_rows(const mercer_dataset *data, const int64_t *rows, in
     return MERCER_OK;
 }
 
+/* Numbers the groups of the listed rows in the order of their first rows. */
 static mercer_status number_groups(const mercer_dataset *data, const int64_t *rows, int64_t count, int64_t *id,
                                    int64_t *units)
 {

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <xxhash.h>
 
+/* Samples of up to WHOLE_BYTES are hashed completely, in about 0.1 s; of larger ones, 4 MiB. */
 enum { BLOCKS = 64, BLOCK_BYTES = 1 << 16, WHOLE_BYTES = 1 << 30 };
 
 /* Hashes data with the previous hash as the seed, so that the result depends on all data so far. */
@@ -56,6 +57,7 @@ static uint64_t mix_range(uint64_t hash, const stored *rows, int64_t at, int64_t
     return XXH3_64bits_digest(rows->state);
 }
 
+/* Hashes all rows, or evenly spaced blocks of them from the first byte to the last. */
 static uint64_t mix_samples(uint64_t hash, const stored *rows)
 {
     int64_t bytes = rows->whole->rows * rows->whole->cols * mrc_dtype_size(rows->whole->dtype);

@@ -25,6 +25,7 @@ static bool is_table(const mercer_dataset *data)
     return false;
 }
 
+/* Checks that both have the same schema, or that samples without one did not come from a table. */
 static mercer_status check_schema(mercer_context *context, const mercer_dataset *data, const char *what,
                                   const mrc_sample_form *form)
 {

@@ -16,6 +16,7 @@ static void set_image(mercer_dataset *dataset, const mrc_array *array)
     dataset->channels = array->dims == 4 ? array->shape[3] : 1;
 }
 
+/* Opens samples in array files, in place where possible. */
 static mercer_status open_arrays(mrc_opening *self, mrc_files *files)
 {
     mercer_dataset *dataset = self->dataset;
@@ -28,6 +29,7 @@ static mercer_status open_arrays(mrc_opening *self, mrc_files *files)
     return MERCER_OK;
 }
 
+/* Reads samples in text or record files, and targets unless they are in files of their own. */
 static mercer_status open_text(mrc_opening *self, const mrc_files *files)
 {
     MRC_OWNED(mrc_reading_close) mrc_reading reading = mrc_opening_reading(self, files);
@@ -47,6 +49,7 @@ static mercer_status open_samples(mrc_opening *self)
 
 /* ---- Dataset ------------------------------------------------------------------------------------------------- */
 
+/* Opens samples, then targets, and sets the sizes of the dataset. */
 static mercer_status open_both(mrc_opening *self)
 {
     mercer_dataset *dataset = self->dataset;

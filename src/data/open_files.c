@@ -49,6 +49,7 @@ mercer_status mrc_opening_settle(mrc_opening *opening, mrc_targets *targets)
 
 /* ---- Opening ------------------------------------------------------------------------------------------------- */
 
+/* Opens all files. Contexts are set first, so that closing is safe after a failure. */
 static mercer_status open_inputs(mrc_files *self, mrc_opening *opening)
 {
     int64_t count = self->names.count;
@@ -104,7 +105,7 @@ void mrc_files_overlap(const mrc_files *self, const mrc_slice *slice, int64_t i,
     *rows = mrc_max(0, end - from);
 }
 
-/* Finds one type for all rows: if the integers of one file need f64, all files are read as f64. *parts is the number of
+/* Finds a type for the rows of all files: if the integers of one file need f64, all are read as f64. *parts: number of
    files with rows in the slice. */
 static mercer_status common_dtype(const mrc_files *self, const mrc_slice *slice, bool real, mercer_dtype *out,
                                   int64_t *parts)

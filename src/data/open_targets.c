@@ -14,6 +14,7 @@ static mercer_status check_rows(const mrc_opening *self, int64_t rows)
 
 /* ---- Classes ------------------------------------------------------------------------------------------------- */
 
+/* Adds an element of an array, a number or a text, to the targets. */
 static mercer_status collect_element(mrc_targets *targets, const mrc_array *array, int64_t i)
 {
     char text[MRC_LABEL_CHARS];
@@ -23,6 +24,7 @@ static mercer_status collect_element(mrc_targets *targets, const mrc_array *arra
                     targets->path, (long long)i, MRC_LABEL_CHARS - 1);
 }
 
+/* Adds the elements of the slice. targets->path names the current file in messages. */
 static mercer_status collect_files(mrc_targets *targets, const mrc_files *files, const mrc_slice *slice)
 {
     for (int64_t k = 0, before = 0; k < files->names.count; before += files->arrays[k++].shape[0]) {
@@ -65,6 +67,7 @@ static const char *name_of_row(const mrc_files *files, int64_t row)
     return files->names.list[k];
 }
 
+/* Uses arrays as values, in place where possible, after checking that they are finite. */
 static mercer_status take_values(mrc_opening *self, mrc_files *files)
 {
     mercer_dataset *dataset = self->dataset;
@@ -81,6 +84,7 @@ static mercer_status take_values(mrc_opening *self, mrc_files *files)
 
 /* ---- Opening ------------------------------------------------------------------------------------------------- */
 
+/* Opens targets in array files, and decides between classes and values. */
 static mercer_status open_arrays(mrc_opening *self, mrc_files *files)
 {
     mercer_task task = self->options->task;

@@ -7,7 +7,7 @@
 #include "data/files/readers.h"
 
 typedef struct mrc_names {
-    const char **list; /* (count) paths, one allocation with their texts */
+    const char **list; /* (count) paths; list and texts are one allocation */
     int64_t count;     /* at least 1 */
 } mrc_names;
 
@@ -44,10 +44,10 @@ typedef struct mrc_files {
 /* Opens all files of a name and finds their format. The caller must close them even if this fails. */
 mercer_status mrc_files_open(mrc_files *out, mrc_opening *opening, const char *name, const char *format, bool targets);
 void mrc_files_close(mrc_files *files);
-/* Returns the request for reading text files. mrc_reading_close releases the targets that were collected. */
+/* Returns the input of a reader for these files. mrc_reading_close releases the targets that it has collected. */
 mrc_reading mrc_opening_reading(const mrc_opening *opening, const mrc_files *files);
 void mrc_reading_close(mrc_reading *reading);
-/* Turns the collected targets into those of the dataset. */
+/* Moves the collected targets into the dataset, as classes or values. */
 mercer_status mrc_opening_settle(mrc_opening *opening, mrc_targets *targets);
 /* Array files: reads the headers, checks that they agree, and sets *total to the total number of rows. `raw` is the
    shape of files without a header. */

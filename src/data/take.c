@@ -15,6 +15,7 @@ static mercer_status copy_names(const mercer_dataset *from, mercer_dataset *to)
     return mrc_dataset_copy_names(to, from->unused_names, from->unused, &to->unused_text, &to->unused_names);
 }
 
+/* Copies samples, targets, weights and keys of the listed rows. */
 static mercer_status copy_rows(const mercer_dataset *from, mercer_dataset *to, const int64_t *rows)
 {
     int64_t row;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Collects targets and finds the distinct ones with a hash table while they are read. */
+/* Collection of targets. A hash table finds the distinct ones while they are read. */
 #include "data/targets.h"
 
 #include "core/matrix.h"
@@ -15,11 +15,11 @@
 #include <strings.h>
 #include <xxhash.h>
 
-/* SLOTS: about 3 MRC_MOST_CLASSES, so that the hash table stays sparse. Numbers in text are classes only if each occurs
-   AUTO_OCCURRENCES times on average. */
+/* SLOTS: about three times MRC_MOST_CLASSES, so that the hash table stays sparse. AUTO_OCCURRENCES: numbers in text are
+   classes only if each occurs at least this often on average. */
 enum { SLOTS = 1 << 15, AUTO_OCCURRENCES = 3, NUMBER_CHARS = 32 };
-/* Names are mistakes if fewer than 1 target in FEW_NAMES is a name and the others are many distinct numbers. From
-   NAMED_ROWS rows on, names are not classes if more than half of the targets are distinct. */
+/* FEW_NAMES: names are mistakes if fewer than 1 target in FEW_NAMES is a name and the others are many distinct numbers.
+   NAMED_ROWS: from this number of rows on, names are not classes if more than half of the targets are distinct. */
 enum { FEW_NAMES = 20, NAMED_ROWS = 50 };
 
 /* ---- Collecting ---------------------------------------------------------------------------------------------- */
@@ -60,6 +60,7 @@ static const char *place_text(const mrc_targets *self, int64_t place, char out[6
     return out;
 }
 
+/* Copies a name into `texts`. *at: its offset. */
 static mercer_status keep_text(mrc_targets *self, const char *text, int64_t length, int64_t *at)
 {
     if (self->texts_used + length + 1 > self->texts_room) {
@@ -74,6 +75,7 @@ static mercer_status keep_text(mrc_targets *self, const char *text, int64_t leng
     return MERCER_OK;
 }
 
+/* Returns whether an entry is the class with this name or, if text is NULL, with this value. */
 static bool is_class(const mrc_targets *self, const mrc_target_class *entry, const char *text, int64_t length,
                      double value)
 {
@@ -108,6 +110,7 @@ mercer_status mrc_targets_again(mrc_targets *self, int32_t entry)
     return MERCER_OK;
 }
 
+/* Adds a target, as a name or a value, and finds or creates its class unless there are too many. */
 static mercer_status add(mrc_targets *self, const char *text, int64_t length, double value, int64_t place)
 {
     if (self->rows == self->room) return fail_room(self);
@@ -139,6 +142,7 @@ mercer_status mrc_targets_number(mrc_targets *self, double value, int64_t place)
     return add(self, NULL, 0, value, place);
 }
 
+/* Adds a target that is not a number. */
 static mercer_status add_name(mrc_targets *self, const char *text, int64_t length, int64_t place)
 {
     char where[64];
@@ -160,8 +164,8 @@ static mercer_status add_name(mrc_targets *self, const char *text, int64_t lengt
     return add(self, text, length, NAN, place);
 }
 
-/* Adds a number in the notation that was found. It fits all distinct texts that were counted, so only a text after
-   MRC_MOST_CLASSES of them can fail. */
+/* Adds a number in the notation that was found. All distinct texts of the first reading fit it, so this can fail only
+   for a text after the first MRC_MOST_CLASSES distinct ones. */
 static mercer_status add_amount(mrc_targets *self, const char *text, int64_t length, int64_t place)
 {
     char where[64], excerpt[MRC_EXCERPT_CHARS], notation[MRC_NOTATION_CHARS];
@@ -294,6 +298,7 @@ static mercer_status number_listed(mrc_targets *self, const mrc_target_wish *wis
     return mrc_copy_texts(self->context, &dataset->label_text, wish->labels, wish->label_count);
 }
 
+/* Makes the targets classes of the dataset. */
 static mercer_status settle_classes(mrc_targets *self, const mrc_target_wish *wish, mercer_dataset *dataset)
 {
     if (self->too_many)
@@ -313,6 +318,7 @@ static mercer_status settle_classes(mrc_targets *self, const mrc_target_wish *wi
     return MERCER_OK;
 }
 
+/* Makes the targets values of the dataset. Fails if one of them is a name. */
 static mercer_status settle_values(mrc_targets *self, mercer_dataset *dataset)
 {
     char where[64], excerpt[MRC_EXCERPT_CHARS];
@@ -374,7 +380,7 @@ bool mrc_targets_find_notation(mrc_targets *self, const mrc_target_wish *wish)
         whole = whole && value == floor(value);
     }
     if (wish->task == MERCER_TASK_AUTO && whole && !self->too_many && are_few(self))
-        self->notation = (mrc_notation){0}; /* "10%" and "20%" are classes, as 10 and 20 are */
+        self->notation = (mrc_notation){0}; /* "10%" and "20%" stay classes, just like 10 and 20 */
     return mrc_notation_is_set(&self->notation);
 }
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Collects targets, numbers or names, one by one, and turns them into classes or values.
+ * Collection of targets, numbers or names, and the decision whether they are classes or values.
  *
- * If the caller does not say which, targets are classes if at least one is a name, if they are the labels of an IDX
- * file, or if they are integers with at most 20 distinct values (in text also: each value occurs three times on
- * average, or there are only 2). Otherwise they are values. Equal numbers are the same class, however they are
- * written. Class names that are all numbers are sorted by value, others bytewise.
+ * By default, targets are classes if at least one is a name, if they are the labels of an IDX file, or if they are
+ * integers with at most 20 distinct values. Integers in text must also occur three times each on average, unless there
+ * are only 2 values. Otherwise targets are values. Equal numbers are the same class, however they are written. Class
+ * names that are all numbers are sorted by value, others bytewise.
  *
  * Texts that are all numbers in one notation (data/table/notation.h) are values: mrc_targets_find_notation finds the
- * notation after all texts have been read, and the targets are then read a second time. Names with too many distinct
- * values to be classes are an error, unless the caller asked for classes.
+ * notation when all texts have been read, and the targets are then read a second time. Too many distinct names are an
+ * error, unless the caller asked for classes.
  */
 #ifndef MRC_DATA_TARGETS_H
 #define MRC_DATA_TARGETS_H
@@ -48,7 +48,7 @@ typedef struct mrc_targets {
     int32_t *slots; /* hash table of indices into `found`; -1 is empty */
     char *texts;
     int64_t texts_used, texts_room;
-    bool whole, too_many;  /* all targets are integers; more than MRC_MOST_CLASSES are distinct */
+    bool whole, too_many;  /* all targets are integers; there are more than MRC_MOST_CLASSES distinct ones */
     const char *text_path; /* file of the first name */
     int64_t text_place;    /* line or element of the first name; -1 if all are numbers */
     int64_t text_first;    /* offset of that name in `texts` */
@@ -63,8 +63,8 @@ typedef struct mrc_target_wish {
     int64_t label_count;
 } mrc_target_wish;
 
-/* Prepares for up to `room` targets. Place numbers are lines from 1 for TEXT, elements from 0 otherwise. The caller
-   must close `out` even if this fails. */
+/* Prepares for up to `room` targets. Places in messages are lines (from 1) for TEXT, elements (from 0) otherwise. The
+   caller must close `out` even if this fails. */
 mercer_status mrc_targets_open(mrc_targets *out, mercer_context *context, const char *path, mrc_target_origin origin,
                                int64_t room);
 void mrc_targets_close(mrc_targets *targets);

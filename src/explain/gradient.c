@@ -6,13 +6,13 @@
  *   norm 1   d f_l / d x_k = -sum_j alpha_jl psi(r_ij) sign(x_ik - z_jk)
  *
  * psi is the slope (kernels/formulas.h), -phi'(r) / r in norm 2 and -phi'(r) in norm 1; o is an origin amid the points.
- * Norm 2 is one product with psi and d + 1 columns per output: 2 m p (d + c (d + 1)) flops. Norm 1 cannot use a product
- * and has its own step after the slopes of a tile (kernel_signs of backends/backend.h): two comparisons and two sums
- * per pair, feature and output.
+ * In norm 2 this is one product with psi, which has d + 1 columns per output: 2 m p (d + c (d + 1)) flops. Norm 1
+ * cannot use a product. It has its own operation (kernel_signs of backends/backend.h), with two comparisons and two
+ * sums per pair, feature and output.
  *
  * Cancellation: for a near pair psi may be large, about 1 / (b r), while psi (x - z) is at most K / b. The sums are
- * therefore in double for any type of the points: the error of a pair is 2^-53 |x - o| / r times its share, which is
- * below 1e-9 down to r = 1e-7 |x - o|. Coinciding pairs have psi = 0 where psi has no limit.
+ * therefore in double for all types of points: the error of a pair is 2^-53 |x - o| / r times its share, which is below
+ * 1e-9 down to r = 1e-7 |x - o|. Equal pairs have psi = 0 if psi has no limit at r = 0.
  *
  * With several ranks each shard of the centers has its own sums, which are added in the same tree as all sums over
  * shards.
@@ -29,10 +29,10 @@
 #include <string.h>
 
 enum {
-    WEIGHT_BYTES = 32 << 20, /* limit of alpha_j [z_j - o | 1], and of the sums, at a time */
+    WEIGHT_BYTES = 32 << 20, /* limit of `weights`, and of `sums`, that are in memory at a time */
     BLOCK_ROWS = 2048,
     PART_ROWS = 64,  /* rows that a thread handles at a time */
-    SHARD_ROWS = 16, /* minimum number of rows of x at a time, if the centers are in shards */
+    SHARD_ROWS = 16, /* smallest number of rows of x at a time if the centers are in shards */
 };
 
 mercer_status mrc_gradient_slope(mercer_context *context, const mercer_kernel *kernel, mercer_kernel *slope)
@@ -88,7 +88,7 @@ typedef struct gradient_job {
     const mercer_matrix *alpha, *x, *gradients;
     int64_t weight_columns, sum_columns; /* per output: d + 1 and d + 1; in norm 1: 1 and d */
     mercer_matrix weights; /* (centers, outputs weight_columns) alpha_j [z_j - o | 1]; in norm 1 alpha_j */
-    mercer_matrix sums;    /* (m, outputs sum_columns), followed by the sums of the other local shards */
+    mercer_matrix sums;    /* (m, outputs sum_columns), followed by the sums of this rank's other shards */
     double *rows;          /* (threads, d + 1) scratch space for a center */
     int64_t most;          /* maximum number of centers at a time */
     int64_t at_once;       /* maximum number of outputs at a time */
@@ -108,6 +108,7 @@ static void load_centred(const gradient_job *job, const mercer_matrix *points, i
     for (int64_t k = 0; k < points->cols; k++) row[k] -= origin[k];
 }
 
+/* A task of mrc_parallel_for: computes PART_ROWS rows of job->weights. */
 static void fill_weights(void *argument, int64_t part, int worker)
 {
     const gradient_job *job = argument;
@@ -132,6 +133,7 @@ static void take_gradient(int64_t d, const double *restrict sums, const double *
     for (int64_t k = 0; k < d; k++) gradient[k] = sums[k] - sums[d] * x[k];
 }
 
+/* A task of mrc_parallel_for: converts PART_ROWS rows of sums to gradients. */
 static void take_gradients(void *argument, int64_t part, int worker)
 {
     const gradient_job *job = argument;
@@ -152,8 +154,8 @@ static int64_t parts_of(int64_t rows)
     return (rows + PART_ROWS - 1) / PART_ROWS;
 }
 
-/* Adds the products over rows first .. first + rows - 1 of the centers to sums, some at a time. kernel_signs cannot
-   add, so norm 1 takes all of them at once. */
+/* Adds to `sums` the products over rows first .. first + rows - 1 of the centers, some of them at a time. In norm 1 all
+   of them at once, because kernel_signs overwrites its output. */
 static mercer_status add_centers(mrc_backend *backend, gradient_job *job, int64_t first, int64_t rows,
                                  const mercer_matrix *sums)
 {
@@ -207,6 +209,7 @@ static mercer_status all_outputs(mrc_backend *backend, gradient_job *job, double
     return MERCER_OK;
 }
 
+/* Computes the gradients at all rows of x, in blocks of rows. Allocates the buffers. */
 static mercer_status find_gradients(mrc_backend *backend, gradient_job *job, const mercer_matrix *x,
                                     const mercer_matrix *gradients)
 {
@@ -246,7 +249,7 @@ mercer_status mrc_gradient_product(mrc_backend *backend, const mrc_expansion *su
     gradient_job job = {.sum = sum, .slope = &slope, .alpha = alpha, .norm_1 = mrc_kernel_norm(&slope) == 1};
     job.weight_columns = job.norm_1 ? 1 : x->cols + 1;
     job.sum_columns = job.norm_1 ? x->cols : x->cols + 1;
-    if (job.norm_1 && mrc_backend_memory(backend) != MRC_HOST) /* the device has no kernel_signs */
+    if (job.norm_1 && mrc_backend_memory(backend) != MRC_HOST) /* devices do not implement kernel_signs */
         MRC_TRY(mrc_backend_create(&processor, backend->context, "cpu"));
     mercer_status status = find_gradients(processor ? processor : backend, &job, x, gradients);
     if (processor) mrc_backend_free(processor);
@@ -260,7 +263,7 @@ typedef struct gradient_block {
     mercer_matrix points, mapped, pulled;
 } gradient_block;
 
-/* Stores gradients in the units of the targets; with a target transform (log, rank), in those of the transformed
+/* Stores gradients in the units of the targets; with a target transform (log, rank), in the units of the transformed
    targets. */
 static void store(const mercer_model *model, const mercer_matrix *to, const mercer_matrix *pulled, int64_t d)
 {
@@ -271,6 +274,7 @@ static void store(const mercer_model *model, const mercer_matrix *to, const merc
                 mrc_store(to, i, l * d + k, mrc_load(pulled, i, l * d + k) * (scaled ? model->units.scale[l] : 1));
 }
 
+/* Computes the gradients at a block of rows: with respect to preprocessed samples, then to X. */
 static mercer_status one_block(mercer_model *model, const gradient_block *block, const mercer_matrix *to,
                                const mercer_matrix *X)
 {
@@ -285,6 +289,7 @@ static mercer_status one_block(mercer_model *model, const gradient_block *block,
     return MERCER_OK;
 }
 
+/* Computes the gradients of a single model or member. */
 static mercer_status gradient_alone(mercer_model *model, const mercer_matrix *gradients, const mercer_matrix *X)
 {
     mercer_context *context = model->context;

@@ -24,22 +24,22 @@ static inline mrc_expansion mrc_expansion_of(const mercer_model *model)
     return (mrc_expansion){&model->kernel, &model->centers, model->origin, model->comm, model->total};
 }
 
-/* Computes the gradients (m, c d) f64 of the sum at the rows of x, those of the c outputs next to each other, in the
-   norm of the kernel: by fused products in double with the slope in place of the kernel. A coinciding pair adds 0; in
-   norm 1 a coinciding coordinate does, too. x (m, d) and alpha (p, c) of any type are in host memory. In norm 1 the
-   CPU computes them for a backend with its own memory. With several ranks,
-   all ranks call it, each with its rows of z and alpha and all of x, and get all gradients, bitwise identical for
-   any number of ranks. Memory beyond the arguments: at most 64 MiB, or a row of weights, or 16 rows of sums per
-   shard of this rank. */
+/* Computes the gradients (m, c d) f64 of the c outputs of a sum at the rows of x, those of the outputs next to each
+   other: by fused products in double, with the slope instead of the kernel. Equal pairs contribute 0; in norm 1 equal
+   coordinates do, too. x (m, d) and alpha (p, c) may have any type and must be in host memory. For backends with their
+   own memory, norm 1 is computed on the CPU. Collective: each rank passes its rows of z and alpha and all of x, and
+   receives all gradients, which are bitwise identical for any number of ranks. Scratch memory: at most 64 MiB, or a row
+   of weights, or 16 rows of sums per shard of this rank, whichever is largest. */
 mercer_status mrc_gradient_product(mrc_backend *backend, const mrc_expansion *sum, const mercer_matrix *x,
                                    const mercer_matrix *alpha, const mercer_matrix *gradients);
 
-/* Computes gradients (m, c d), f32 or f64, of the model's outputs in the units of X, including preprocessing and
-   metric. The caller has checked everything except the values of X. MERCER_ERROR_UNSUPPORTED: the kernel has no
-   slope. All ranks that share the model call it with the same X. */
+/* Computes the gradients (m, c d), f32 or f64, of the model's outputs with respect to X, through preprocessing and
+   metric. The caller has checked everything except the values of X. Fails with MERCER_ERROR_UNSUPPORTED if the kernel
+   has no slope. All ranks that share the model must call it with the same X. */
 mercer_status mrc_model_gradient(mercer_model *model, const mercer_matrix *gradients, const mercer_matrix *X);
 
-/* Sets *slope to the kernel's slope function; MERCER_ERROR_UNSUPPORTED, with the kernel's name, if it has none. */
+/* Sets *slope to the kernel's slope function. Fails with MERCER_ERROR_UNSUPPORTED, with the kernel's name, if it has
+   none. */
 mercer_status mrc_gradient_slope(mercer_context *context, const mercer_kernel *kernel, mercer_kernel *slope);
 
 #endif

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The columns of a table that a model's predictions depend on.
+ * The influence of the columns of a table on a model's predictions.
  *
- * A column of the table stands for all its features: the levels of a category, the flag of a missing value. Without a
+ * A column of the table comprises all its features: the levels of a category, the flag for missing values. Without a
  * schema each feature is a column.
  *
- *   permutation          s - s_j: s is the score (R2 or accuracy) on all rows, s_j the score with column j permuted
- *                        among them: row i gets the features of row P(i), P drawn from (seed, j, repetition). Mean and
- *                        standard error over the repetitions.
- *   partial dependence   mean over rows i of f(x_i with column j = v), for some values v
+ *   permutation          s - s_j, where s is the score (R2 or accuracy) on all rows, and s_j that with column j
+ *                        permuted: row i gets the column's features of row P(i), with P drawn from (seed, j,
+ *                        repetition). The result is the mean over the repetitions, and its standard error.
+ *   partial dependence   mean over rows i of f(x_i with column j set to v), for some values v
  *
  * Both process the rows in blocks. Cost of the permutation: columns x repetitions predictions of all rows; of partial
  * dependence: one prediction of up to DEPENDENCE_ROWS rows per value.
@@ -34,9 +34,9 @@ enum { USUAL_REPEATS = 5, MOST_ROWS = 4096, BLOCK_BYTES = 16 << 20, DEPENDENCE_R
 
 /* ---- Columns --------------------------------------------------------------------------------------------------- */
 
-/* The columns that a model has features for. */
+/* The columns that a model uses. */
 typedef struct columns {
-    mrc_schema *schema; /* NULL: features are columns */
+    mrc_schema *schema; /* NULL: each feature is a column */
     int64_t count;
 } columns;
 
@@ -90,6 +90,7 @@ typedef struct block {
     int64_t *partners; /* (most) row numbers that permuted values come from */
 } block;
 
+/* Allocates a block of about BLOCK_BYTES. */
 static mercer_status open_block(block *out, mrc_scope *scope, mercer_model *model, const mercer_dataset *data)
 {
     static const char what[] = "rows of a table";
@@ -115,6 +116,7 @@ static void mix_column(const mercer_matrix *x, const mercer_matrix *other, const
         memcpy((char *)mrc_row(x, i) + begin, (const char *)mrc_row(other, i) + begin, (size_t)column->width * size);
 }
 
+/* Predicts a block of rows, with `column` permuted unless it is NULL, and adds it to the sums of an evaluation. */
 static mercer_status add_rows(block *self, mercer_evaluation *sums, int64_t first, const mrc_column *column,
                               mrc_rng rng)
 {
@@ -156,6 +158,7 @@ static mercer_status score(block *self, const mrc_column *column, mrc_rng rng, d
 
 /* ---- Permutation ----------------------------------------------------------------------------------------------- */
 
+/* Computes mean and standard error of the decrease for every column, and reports progress. */
 static mercer_status permute(mercer_importance *self, block *rows, const columns *all,
                              const mercer_permutation_options *options)
 {
@@ -180,6 +183,7 @@ static mercer_status permute(mercer_importance *self, block *rows, const columns
     return MERCER_OK;
 }
 
+/* Allocates the results and fills them in. */
 static mercer_status measure(mercer_importance *self, mercer_model *model, const mercer_dataset *data,
                              const mercer_permutation_options *options)
 {
@@ -218,8 +222,8 @@ void mrc_importance_free(mercer_importance *importance)
 
 /* ---- Partial dependence ---------------------------------------------------------------------------------------- */
 
-/* Writes up to `room` distinct non-missing values of a column to `out`, ascending, with the smallest and the largest
-   among them. Returns their number. */
+/* Writes up to `room` distinct values of a column to `out`, in ascending order, including the smallest and the largest;
+   missing ones are ignored. Returns their number. */
 static int64_t quantiles(const mrc_column *column, const mercer_matrix *x, double *list, double *out, int64_t room)
 {
     int64_t found = 0, kept = 0, count = 0;
@@ -258,6 +262,7 @@ static void fetch_some(const block *rows, const mercer_matrix *x)
     mrc_dataset_fetch(rows->data, rows->partners, 0, x, NULL, NULL);
 }
 
+/* Chooses the values, and computes the mean prediction for each of them. */
 static mercer_status depend(const block *rows, const mrc_column *column, double *values, const mercer_matrix *F,
                             int64_t *count)
 {

@@ -12,7 +12,7 @@ struct mercer_importance {
     mercer_context *context;
     int64_t count;
     void *names;            /* (count) names of the columns, one allocation, owned; NULL: the columns have no names */
-    double *drops, *errors; /* (count) mean drop of the score per column, and its standard error; owned */
+    double *drops, *errors; /* (count) mean decrease of the score per column, and its standard error; owned */
     double score;
     mercer_task task;
     int64_t rows, repeats;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Writes numbers, texts and tables as C definitions. */
+/* Numbers, texts and tables as C definitions. */
 #include "core/matrix.h"
 #include "core/memory.h"
 #include "core/spec.h"
@@ -15,7 +15,7 @@ void mrc_c99_number(mrc_c99_job *job, double value, bool single)
 {
     char text[NUMBER_CHARS];
     if (single) value = (double)(float)value;
-    /* Norms of very large centers overflow; C99 has macros, but no literals, for infinity and NaN. */
+    /* Norms of very large centers may overflow. C99 has macros for infinity and NaN, but no literals. */
     if (!isfinite(value)) {
         mrc_output_text(&job->out, isnan(value) ? "NAN" : value > 0 ? "INFINITY" : "-INFINITY");
         return;
@@ -27,7 +27,7 @@ void mrc_c99_number(mrc_c99_job *job, double value, bool single)
     mrc_output_text(&job->out, "%s%s%s", text, strpbrk(text, ".e") ? "" : ".0", single ? "f" : "");
 }
 
-/* Begins the definition of an array, whose name ends in the number of its member, and adds it to the fields. */
+/* Begins the definition of an array and adds it to the fields. The array's name ends with the index of its member. */
 static void begin_array(mrc_c99_job *job, const char *type, const char *name)
 {
     char full[64];
@@ -40,6 +40,7 @@ static void begin_array(mrc_c99_job *job, const char *type, const char *name)
     snprintf(job->fields + used, sizeof job->fields - used, "    .%s = %s,\n", name, full);
 }
 
+/* Writes an array, several numbers per line, because some compilers limit the length of lines. */
 static void put_numbers(mrc_c99_job *job, const char *name, const mercer_matrix *values, bool single)
 {
     mercer_dtype dtype = values->dtype;
@@ -101,6 +102,7 @@ void mrc_c99_texts(mrc_c99_job *job, const char *name, const char *const *texts,
 
 /* ---- Tables -------------------------------------------------------------------------------------------------- */
 
+/* Writes the initializer of a column. */
 static void put_column(mrc_c99_job *job, const mrc_column *column, int64_t place)
 {
     static const char *const kinds[] = {[MRC_KIND_NUMBER] = "NUMBER",

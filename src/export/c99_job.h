@@ -11,7 +11,7 @@ typedef struct mrc_c99_job {
     const char *name; /* prefix of the names of the exported functions */
     mrc_output out;
     int member;        /* index of the member that is being written; -1: data of the whole model */
-    char fields[1024]; /* initializers of the struct that is written next */
+    char fields[1024]; /* initializers collected for the struct that is written next */
 } mrc_c99_job;
 
 /* Writes a number as the shortest decimal that reads back exactly, as a double or (single) as a float. */
@@ -24,7 +24,7 @@ void mrc_c99_doubles(mrc_c99_job *job, const char *name, int64_t count, const do
 void mrc_c99_struct(mrc_c99_job *job, const char *type, const char *name);
 /* Writes the definition of a list of texts, NAME[] = {"..", .., 0}; a NULL is written as "". */
 void mrc_c99_texts(mrc_c99_job *job, const char *name, const char *const *texts, int64_t count);
-/* Writes the schema of the table that the cells to predict from belong to. */
+/* Writes the schema that encodes cells of a table as features. */
 void mrc_c99_table(mrc_c99_job *job, const mrc_schema *schema);
 
 #endif

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A model as an ONNX graph, made of operators that runtimes support in double.
+ * A model as an ONNX graph of operators that runtimes support in double.
  *
  *   x (m, d) -> preprocessing -> s (m, p): |x|^2 + |z|^2 - 2 x z', sums of |x - z|^q, or x z' -> K -> K W -> units
  *
- * Everything is in double: if x is near a center, |x|^2 + |z|^2 - 2 x z' loses half the digits of the distance, which
- * leaves 8 of a double and none of a float. Only asin is in float, because runtimes do not support it in double; its
- * argument is computed in double and at most sqrt(1/2), where asin is well-conditioned. Runtime and Mercer therefore
- * agree up to Mercer's own rounding, which is that of float if the model is in float.
+ * Computations are in double: if x is near a center, |x|^2 + |z|^2 - 2 x z' loses half of the digits of the distance,
+ * which leaves 8 digits of a double but none of a float. Only asin is in float, because runtimes do not support it in
+ * double; its argument is computed in double and is at most sqrt(1/2), where asin is well-conditioned. Runtime and
+ * Mercer therefore agree up to the rounding of Mercer, which is that of float for models in float.
  *
  * Memory of a runtime: m p doubles, and m p d doubles for kernels of differences.
  */
@@ -50,7 +50,8 @@ static int count_knots(mrc_onnx *g, int x, int knots, const char *operator)
     return mrc_onnx_with(g, "ReduceSum", below, axes, "keepdims", 0, false);
 }
 
-/* Reads entries `at` - shift (m, d), clamped to 0 .. count - 1, from the rows of a flattened table (d, count). */
+/* Adds nodes that read the entries at - shift (m, d), clamped to 0 .. count - 1, from a flattened table (d, count):
+   feature j reads from row j. */
 static int gather(mrc_onnx *g, int flat, int rows, int at, int64_t shift, int64_t count)
 {
     const int64_t least = 0, most = count - 1;
@@ -61,7 +62,7 @@ static int gather(mrc_onnx *g, int flat, int rows, int at, int64_t shift, int64_
     return node(g, "Gather", flat, place);
 }
 
-/* Adds the constant 0, count, 2 count, ...: the starts of the rows of a flattened table. */
+/* Adds the constant 0, count, 2 count, ..., the offsets of the rows in a flattened table. */
 static mercer_status row_starts(mrc_onnx *g, int64_t rows, int64_t count, int *out)
 {
     int64_t *starts;
@@ -86,7 +87,7 @@ static mercer_status rank_transform(mrc_onnx *g, const mercer_preprocess *of, in
     int width = node(g, "Sub", high, low), zero = mrc_onnx_number(g, 0);
     width = mrc_onnx_node(g, "Where", node(g, "Greater", width, zero), width, mrc_onnx_number(g, 1));
     int share = node(g, "Div", node(g, "Sub", x, low), width);
-    /* Before the first and after the last knot both ends are the same. */
+    /* Before the first and after the last knot both ends are the same knot. */
     int between = node(g, "Add", from, node(g, "Mul", share, node(g, "Sub", to, from)));
     int middle = with(g, "Mul", node(g, "Add", to, gather(g, normal, -1, upto, 1, q)), 0.5);
     int equal = node(g, "Greater", node(g, "Sub", upto, below), mrc_onnx_integers(g, -1, &none));
@@ -125,6 +126,7 @@ static mercer_status leave_ranks(mrc_onnx *g, const mrc_curve *curve, int64_t c,
 
 /* ---- Preprocessing ------------------------------------------------------------------------------------------- */
 
+/* Adds x / |x|; rows of zeros stay 0. */
 static int unit_features(mrc_onnx *g, int x)
 {
     int sum = reduce(g, "ReduceSumSquare", x, 1);
@@ -157,6 +159,7 @@ static mercer_status blend_features(mrc_onnx *g, const mercer_preprocess *of, in
     return MERCER_OK;
 }
 
+/* Adds the preprocessing, then its map. */
 static mercer_status preprocess(mrc_onnx *g, const mercer_preprocess *of, int x, int *out)
 {
     const mrc_linear_map *map = of->map;
@@ -282,6 +285,7 @@ static int of_distance(mrc_onnx *g, const mercer_kernel *kernel, int s)
     }
 }
 
+/* Adds K(x, z). Returns -1 for kernels that cannot be expressed. */
 static int kernel_matrix(mrc_onnx *g, const mercer_model *model, int x, int z)
 {
     const mercer_kernel *kernel = &model->kernel;
@@ -297,6 +301,7 @@ static int kernel_matrix(mrc_onnx *g, const mercer_model *model, int x, int z)
 
 /* ---- Predictions --------------------------------------------------------------------------------------------- */
 
+/* Adds the conversion of sums to the units of the targets. */
 static mercer_status leave_units(mrc_onnx *g, const mercer_model *model, int f, int *out)
 {
     const mrc_units *units = &model->units;
@@ -311,6 +316,7 @@ static mercer_status leave_units(mrc_onnx *g, const mercer_model *model, int f, 
     return MERCER_OK;
 }
 
+/* Adds the outputs: predictions and, for classes, probabilities and labels. */
 static void add_outputs(mrc_onnx *g, const mercer_model *model, int f, mrc_onnx_type real)
 {
     int64_t c = model->weights.cols;
@@ -332,7 +338,7 @@ static void add_outputs(mrc_onnx *g, const mercer_model *model, int f, mrc_onnx_
 static mercer_status predict(mrc_onnx *g, const mercer_model *model, int x, int *f)
 {
     if (model->preprocess) MRC_TRY(preprocess(g, model->preprocess, x, &x));
-    if (model->centers.dtype != MERCER_F64) /* rounded where the library rounds */
+    if (model->centers.dtype != MERCER_F64) /* round samples where the library does */
         x = mrc_onnx_cast(g, mrc_onnx_cast(g, x, MRC_ONNX_FLOAT), MRC_ONNX_DOUBLE);
     int z = mrc_onnx_cast(g, mrc_onnx_matrix(g, &model->centers), MRC_ONNX_DOUBLE);
     int w = mrc_onnx_cast(g, mrc_onnx_matrix(g, &model->weights), MRC_ONNX_DOUBLE);
@@ -342,6 +348,7 @@ static mercer_status predict(mrc_onnx *g, const mercer_model *model, int x, int 
     return leave_units(g, model, node(g, "MatMul", k, w), f);
 }
 
+/* Adds the whole graph: input, mean over the members, outputs. */
 static mercer_status make(mrc_onnx *g, const mercer_model *model)
 {
     bool wide = false;
@@ -360,6 +367,7 @@ static mercer_status make(mrc_onnx *g, const mercer_model *model)
 
 enum { LABELS, FEATURES, TARGETS, KERNEL, SCHEMA, NOTE, TEXTS, LISTS = KERNEL };
 
+/* Makes the graph, and writes it with the model's names and texts as properties. */
 static mercer_status write_graph(mrc_onnx *g, const mercer_model *model, const char *path, char **lists)
 {
     static const char *const keys[TEXTS] = {"labels", "feature_names", "target_names", "kernel", "schema", "note"};

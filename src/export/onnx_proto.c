@@ -13,6 +13,7 @@ enum { IR_VERSION = 7, OPERATORS = 13, NAME_CHARS = 24, MOST_HEAD = 128 };
 
 /* ---- Bytes --------------------------------------------------------------------------------------------------- */
 
+/* Appends bytes, in a buffer that grows by doubling; finished buffers are reused. */
 static void add_bytes(mrc_onnx *self, mrc_bytes *to, const void *data, int64_t count)
 {
     if (self->status != MERCER_OK) return;
@@ -31,6 +32,7 @@ static void add_bytes(mrc_onnx *self, mrc_bytes *to, const void *data, int64_t c
     to->count += count;
 }
 
+/* Appends a number in groups of 7 bits, lowest first; the highest bit of a byte is set if another one follows. */
 static void add_varint(mrc_onnx *self, mrc_bytes *to, uint64_t value)
 {
     unsigned char bytes[10];
@@ -100,6 +102,7 @@ static int begin_tensor(mrc_onnx *self, mrc_bytes *to, mrc_onnx_type type, const
     return self->values++;
 }
 
+/* Adds a tensor with its data to the graph. Returns the number of its value. */
 static int small_tensor(mrc_onnx *self, mrc_onnx_type type, const int64_t *dims, int count, const void *data)
 {
     mrc_bytes tensor = {0};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Checks given metrics and converts them to linear maps.
+ * Checks of given metrics, and their conversion to linear maps.
  *
  *   M = V diag(e) V',  e descending:  A = V_q diag(sqrt(e_q)) with the q eigenvalues that are large enough
  *
@@ -15,6 +15,7 @@
 #define LEAST_EIGENVALUE 1e-10 /* relative to the largest; smaller eigenvalues are rounding errors */
 #define TOLERANCE        1e-6  /* relative tolerance for symmetry and for negative eigenvalues */
 
+/* Returns the number of weights; 0 if the matrix is M itself. */
 static int64_t weights_in(const mercer_matrix *given)
 {
     return given->rows == 1 ? given->cols : given->cols == 1 ? given->rows : 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * features: metrics given by the caller, as linear maps of the points.
+ * features: metrics that the caller gives, as linear maps of the points.
  *
  * A metric changes the L2 distance of a kernel: r^2 = (x - z) M (x - z)'. It is stored as the linear map A with M = A
  * A', so that |x A - z A| is the distance (data/prepare/linear_map.h). M is full, or given by weights w: M = diag(w), A
@@ -19,10 +19,10 @@ typedef struct mrc_metric {
 
 /*
  * Creates the metric from the caller's matrix for samples with d features: weights (1, d) or (d, 1), or M (d, d), f32
- * or f64. Errors, which quote the offending number: another size, NaN, a weight below 0, M not symmetric (beyond 1e-6
- * of its largest entry) or with an eigenvalue below 0 (beyond 1e-6 of the largest). The metric is not rescaled; only
- * directions whose eigenvalue is below 1e-10 of the largest, which is rounding error, are dropped. Errors: SHAPE,
- * DTYPE, DATA. The map lives as long as the scope.
+ * or f64. Refuses, with the offending number in the message: other sizes, NaN, negative weights, an M that is not
+ * symmetric (by more than 1e-6 of its largest entry) or has a negative eigenvalue (beyond 1e-6 of the largest). The
+ * metric is not rescaled. Directions with eigenvalues below 1e-10 of the largest, which are rounding errors, are
+ * dropped. Errors: SHAPE, DTYPE, DATA. The scope owns the map.
  */
 mercer_status mrc_metric_given(mrc_metric *out, mrc_scope *scope, mrc_backend *backend, int64_t d,
                                const mercer_matrix *given);

@@ -17,7 +17,7 @@
  *   exppower    exp(-(r/b)^gamma)               cauchy    1 / (1 + s/b^2)
  *   rational-quadratic  (1 + s / (2 alpha b^2))^-alpha
  *
- * All are 1 at r = 0, fall with r, and are positive semi-definite in every dimension (exppower for 0 < gamma <= 2).
+ * All are 1 at r = 0, decrease with r, and are positive semi-definite in every dimension (exppower for 0 < gamma <= 2).
  *
  * Each has a slope psi(r) = -phi'(r) / r; the gradient in x of phi(|x - z|) is -psi(r) (x - z):
  *
@@ -88,7 +88,7 @@ MRC_HD double mrc_laplace(const mercer_kernel *kernel, double s)
 
 MRC_HD double mrc_gaussian(const mercer_kernel *kernel, double s)
 {
-    return exp(-0.5 * (s / kernel->bandwidth / kernel->bandwidth)); /* b^2 might underflow */
+    return exp(-0.5 * (s / kernel->bandwidth / kernel->bandwidth)); /* two divisions, because b^2 might underflow */
 }
 
 MRC_HD double mrc_matern32(const mercer_kernel *kernel, double s)
@@ -183,7 +183,7 @@ MRC_HD double mrc_exppower_l1(const mercer_kernel *kernel, double s)
 
 MRC_HD double mrc_lpq(const mercer_kernel *kernel, double s)
 {
-    double root = pow(kernel->bandwidth, kernel->p / 2); /* b^p might leave the range */
+    double root = pow(kernel->bandwidth, kernel->p / 2); /* the root, because b^p might overflow or underflow */
     return exp(-pow(s / root / root, kernel->q / kernel->p));
 }
 
@@ -226,7 +226,8 @@ MRC_HD double mrc_relu_layers(const mercer_kernel *kernel, double dot, double xx
 {
     const double pi = 3.14159265358979323846;
     double variance = kernel->bias * kernel->bias, s = dot + variance, t = s;
-    bool same = dot == xx && dot == zz; /* equal vectors: the angle is 0 in every layer, also with rounding errors */
+    /* equal vectors have the angle 0 in every layer, whatever the rounding errors */
+    bool same = dot == xx && dot == zz;
     for (int32_t layer = 1; layer <= kernel->depth; layer++) {
         double x_norm = xx + layer * variance, z_norm = zz + layer * variance;
         double norms = same ? x_norm : sqrt(x_norm) * sqrt(z_norm); /* the product of the norms might overflow */
@@ -343,7 +344,7 @@ enum { MRC_KERNELS(MRC_SLOPE_NUMBER) MRC_SLOPE_END };
     X(SLOPE_EXPPOWER_L1, FLOAT, 1 / k->bandwidth, k->gamma,                                                            \
       (u = b * LOG(a * s), u = u < 7 ? u : 7, s > 0 ? b * EXP(u - EXP(u)) / s : 0))
 
-/* exp(-(a s)^b). u is capped at 7 because exp(-exp(7)) is 0 already. */
+/* exp(-(a s)^b). u is capped at 7, because exp(-exp(7)) is 0 already. */
 #define MRC_STRETCHED (u = b * LOG(a * s), u = u < 7 ? u : 7, s > 0 ? EXP(-EXP(u)) : 1)
 
 /* Float on the GPU: X(ID, OF, scale, value). value is a function of u and decay = exp(-u), with u = scale sqrt(s) for

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * kernels: definitions of the kernel functions. Backends compute many values of them efficiently.
+ * kernels: definitions of the kernel functions. The backends compute many values of them efficiently.
  *
  * formulas.h defines every function in one place, in lists that the backends and the tests expand; table.h has the same
  * list as a table of names, parameters and ranges. This header: parsing and printing, checks, properties of a kernel,
@@ -44,21 +44,21 @@ bool mrc_kernel_is_callback(const mercer_kernel *kernel);
 bool mrc_kernel_is_angular(const mercer_kernel *kernel);
 
 /* Sets *slope to the slope of a built-in function of the L2 distance, psi = -phi'(r) / r, or of the L1 distance,
-   -phi'(r), which backends compute like a kernel. False for all other kernels. A slope cannot be parsed, printed or
-   used in a model. */
+   -phi'(r). Backends compute slopes like kernels, but slopes cannot be parsed, printed or used in a model. Returns
+   false for all other kernels. */
 bool mrc_kernel_slope(const mercer_kernel *kernel, mercer_kernel *slope);
 /* Returns the number of the kernel that a slope belongs to; any other number is returned unchanged. */
 int32_t mrc_kernel_base(int32_t id);
 
-/* Evaluate a kernel's definition: of sum = sum_k |x_k - z_k|^p >= 0 in its norm (L2: the squared distance), or of the
+/* Evaluate a kernel's definition, as a function of sum = sum_k |x_k - z_k|^p >= 0 (L2: the squared distance), or of the
    inner product and the squared norms. Not for callbacks. */
 double mrc_kernel_of_distance(const mercer_kernel *kernel, double sum);
 double mrc_kernel_of_inner(const mercer_kernel *kernel, double dot, double x_sqnorm, double z_sqnorm);
 
-/* Computes K(x, z) from coordinates (d) in double; false if a callback failed. Cost: O(d). */
+/* Computes K(x, z) from coordinates (d) in double. Returns false if a callback fails. Cost: O(d). */
 bool mrc_kernel_reference(const mercer_kernel *kernel, int64_t d, const double *x, const double *z, double *out);
 
-/* Returns an upper bound on inner products and kernel values of rows with at most that squared norm; infinity instead
+/* Returns an upper bound of inner products and kernel values of rows with at most this squared norm; infinity instead
    of NaN. For functions of the inner product. */
 double mrc_kernel_largest(const mercer_kernel *kernel, double sqnorm);
 

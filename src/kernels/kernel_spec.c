@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Parses and prints kernel specifications such as "laplace:bandwidth=10". */
+/* Parsing and printing of kernel specifications such as "laplace:bandwidth=10". */
 #include "kernels/table.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Checks that kernel values fit the type they are computed in.
+ * Checks that kernel values are in the range of the type in which they are computed.
  *
  *   |x.z| <= |x| |z| <= r^2,   |K(x, z)| <= sqrt(K(x, x) K(z, z)) <= max over rows of K(x, x) = k(r^2)
  *
@@ -15,8 +15,8 @@
 #include <float.h>
 #include <math.h>
 
-/* Share of the largest number that values may reach: inner products and their powers are rounded, so values closer to
-   it might overflow. */
+/* Largest values, as a share of the largest number of the type: inner products and their powers are rounded, so values
+   closer to the limit might overflow. */
 #define ROUNDING_MARGIN 0.5
 
 double mrc_kernel_largest(const mercer_kernel *kernel, double sqnorm)
@@ -26,7 +26,7 @@ double mrc_kernel_largest(const mercer_kernel *kernel, double sqnorm)
     return isnan(value) ? (double)INFINITY : fmax(sqnorm, value);
 }
 
-/* Returns the squared norm of the longest row and sets *row to its number. */
+/* Returns the squared norm of the longest row, and sets *row to its index. */
 static double longest(const mercer_matrix *x, int64_t *row)
 {
     double top = -1;

@@ -5,9 +5,9 @@
  *   log loss = sum w (-log p_y) / W          Brier score = sum w |p - e_y|^2 / W, halved for two classes
  *   AUC of class j = sum_{y_a = j, y_b != j} w_a w_b ([s_a > s_b] + [s_a = s_b] / 2) / (W_j (W - W_j))
  *
- * AUC ranks by the score s = log(p_j / (1 - p_j)), which, unlike p, does not round to ties near p = 1. One sort and one
- * pass give the sum over all pairs: a row of the class counts the weight of the other classes' rows with lower scores,
- * and half the weight of those with the same score.
+ * For AUC rows are ranked by s = log(p_j / (1 - p_j)), because p itself is rounded and has ties near 1. One sort and
+ * one pass give the sum over all pairs: each row of the class adds the weight of the other classes' rows with lower
+ * scores, and half the weight of those with the same score.
  *
  * Cost: O(c) per row, and c sorts of the saved rows.
  */
@@ -40,6 +40,7 @@ static void find_margins(const mercer_evaluation *self, const double *f, const d
     if (c == 2) margins[0] = (f[0] - f[1]) / t, margins[1] = -margins[0];
 }
 
+/* Updates coverage and size of the class sets. */
 static void add_interval(mercer_evaluation *self, const double *p, int32_t label, double weight)
 {
     if (!self->options.radius) return;
@@ -51,7 +52,7 @@ static void add_interval(mercer_evaluation *self, const double *p, int32_t label
 void mrc_class_row(mercer_evaluation *self, const double *f, int32_t label, double weight, double *margins)
 {
     int64_t c = self->outputs, best = 0, likeliest = 0;
-    /* p uses the scratch of y, which classes do not need */
+    /* p shares the scratch space of y, which classes do not need */
     double *p = self->row + c, *g = self->shifted, error = 0, brier = 0;
     const double *shift = self->options.class_shift;
     for (int64_t j = 0; j < c; j++) g[j] = f[j] + (shift ? shift[j] : 0);
@@ -69,7 +70,7 @@ void mrc_class_row(mercer_evaluation *self, const double *f, int32_t label, doub
     self->log_loss += weight * (log_sum - (g[label] - g[likeliest]) / self->options.temperature);
     self->brier += weight * (c == 2 ? brier / 2 : brier);
     self->confusion[label * c + best] += weight;
-    double sure = p[likeliest], place = sure * MRC_CALIBRATION_BINS; /* may be past the last bin (p = 1) or NaN */
+    double sure = p[likeliest], place = sure * MRC_CALIBRATION_BINS; /* may be beyond the last bin (p = 1), or NaN */
     mrc_confidence_bin *bin = &self->bins[place < MRC_CALIBRATION_BINS ? (int64_t)place : MRC_CALIBRATION_BINS - 1];
     bin->weight += weight;
     bin->confidence += weight * sure;
@@ -80,7 +81,8 @@ void mrc_class_row(mercer_evaluation *self, const double *f, int32_t label, doub
 /* ---- AUC ------------------------------------------------------------------------------------------------------- */
 
 typedef struct ranked {
-    double score, own, other; /* own, other: weight of a row of the class, of another class; else 0 */
+    /* own, other: weight of the row if it is of the class, or of another class; otherwise 0 */
+    double score, own, other;
 } ranked;
 
 static int compare_ranked(const void *a, const void *b)
@@ -102,7 +104,8 @@ static mercer_status rank_rows(const mercer_evaluation *self, int64_t j, ranked 
     return MERCER_OK;
 }
 
-/* Computes the AUC of class j; NaN if one side has no weight or a score is NaN, which cannot be ranked. */
+/* Computes the AUC of class j. NaN if the class, or all others together, have no weight, or if a score is NaN, which
+   cannot be ranked. */
 static mercer_status auc_of(const mercer_evaluation *self, int64_t j, double *out)
 {
     ranked *list;
@@ -112,7 +115,7 @@ static mercer_status auc_of(const mercer_evaluation *self, int64_t j, double *ou
     for (int64_t i = 0, next; i < self->kept; i = next) {
         double own = list[i].own, other = list[i].other;
         ranked_all = ranked_all && !isnan(list[i].score);
-        /* Start at i + 1: a NaN does not equal itself, and a group of ties must not be empty. */
+        /* Start at i + 1, because a NaN does not equal itself, and a group of ties must not be empty. */
         for (next = i + 1; next < self->kept && list[next].score == list[i].score; next++)
             own += list[next].own, other += list[next].other;
         pairs += own * (below + other / 2);
@@ -123,6 +126,7 @@ static mercer_status auc_of(const mercer_evaluation *self, int64_t j, double *ou
     return MERCER_OK;
 }
 
+/* Computes the AUC of the second of two classes, or the mean over all classes that have one. */
 static mercer_status mean_auc(const mercer_evaluation *self, double *out)
 {
     double sum = 0, one;
@@ -136,7 +140,7 @@ static mercer_status mean_auc(const mercer_evaluation *self, double *out)
     return MERCER_OK;
 }
 
-/* Writes points from (0, 0) to (1, 1), one per threshold, or `room` of them spread evenly. */
+/* Writes the points of the ROC curve from (0, 0) to (1, 1): one per threshold, or `room` of them, evenly spaced. */
 static mercer_status roc_curve(const mercer_evaluation *self, int64_t j, double *x, double *y, int64_t room,
                                int64_t *count)
 {

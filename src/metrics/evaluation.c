@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Evaluations: accumulates metrics row by row. */
+/* Evaluations: accumulation of metrics row by row. */
 #include "metrics/metrics.h"
 
 #include "core/matrix.h"
@@ -17,6 +17,7 @@ static int64_t rows_to_keep(const mercer_evaluation_options *options)
     return mrc_max(1, mrc_min(options->rows, bytes / row));
 }
 
+/* Allocates all arrays. Those of doubles share one allocation. */
 static mercer_status make_room(mercer_evaluation *self)
 {
     int64_t c = self->outputs, shown = mrc_min(c, MRC_PLOTTED_OUTPUTS);
@@ -65,14 +66,15 @@ void mrc_evaluation_free(mercer_evaluation *self)
     mrc_free(self->context, self);
 }
 
-/* Returns whether row i of n is saved: it is if floor(i m / n) differs from that of row i - 1. This saves exactly m
-   rows, spread evenly. */
+/* Returns whether row i of n is saved: if floor(i m / n) differs between rows i and i - 1. This saves exactly m rows,
+   evenly spaced. */
 static bool is_kept(int64_t i, int64_t n, int64_t m)
 {
     return m >= n || i == 0 ||
            (int64_t)((double)i * (double)m / (double)n) != (int64_t)((double)(i - 1) * (double)m / (double)n);
 }
 
+/* Saves target and prediction of some rows for a plot. */
 static void keep_pair(mercer_evaluation *self, const double *f, const double *y)
 {
     int64_t shown = mrc_min(self->outputs, MRC_PLOTTED_OUTPUTS);

@@ -6,8 +6,8 @@
  *   class_metrics.c   accuracy, log loss, Brier score, AUC, F1, calibration error, coverage of sets; curves
  *   value_metrics.c   squared and absolute errors, R2, quantiles of errors, coverage of intervals
  *
- * Sums are over all rows, in their order, in double. Metrics that need sorted rows (AUC, quantiles) use the saved rows:
- * all rows, or as many as fit in memory, spread evenly.
+ * Sums include all rows, in their order, in double. Metrics that need sorted rows (AUC, quantiles) use the saved rows:
+ * all rows, or as many as fit into memory, evenly spaced.
  */
 #ifndef MRC_METRICS_METRICS_H
 #define MRC_METRICS_METRICS_H
@@ -38,10 +38,10 @@ struct mercer_evaluation {
     double squared_error; /* sum over rows and outputs of w (f - y)^2 */
     double *squared;      /* (c) the same per output */
     double *absolute;     /* (c) sum of w |f - y| */
-    /* (c) of the targets: mean, and sum of w (y - mean)^2 by Welford's updates, which avoid cancellation */
+    /* (c) mean of the targets, and sum of w (y - mean)^2 by Welford's updates, which avoid cancellation */
     double *mean, *spread;
-    /* (c) sums. values: w where |f - y| <= radius, and w 2 radius; classes, over samples of the class: w where the
-       class is in the set, and w |set| */
+    /* (c) sums for coverage and size. Values: w if |f - y| <= radius, and 2 w radius. Classes, over samples of the
+       class: w if the class is in the set, and w times the size of the set */
     double *covered, *sizes;
 
     double *confusion; /* (c, c) weight of samples of class i that were predicted as class j; NULL for values */
@@ -54,15 +54,16 @@ struct mercer_evaluation {
     double *kept_weights; /* (keep) weights of the rows in `scores` */
     int32_t *kept_labels; /* (keep) labels of the rows in `scores`; NULL for values */
     double *pairs;        /* (plot, min(c, MRC_PLOTTED_OUTPUTS), 2) y and f; NULL for classes */
-    /* (6 c) scratch: f, y or p, errors; then copies of options.radius, `shifted`, copy of class_shift */
+    /* (6 c) scratch space for f, for y or p, and for errors; then copies of options.radius and class_shift, and
+       `shifted` */
     double *row;
-    double *shifted;  /* (c) scratch in `row`: scores plus class_shift */
-    int32_t *members; /* (c) scratch: classes of a set */
+    double *shifted;  /* (c) scratch space, a part of `row`: scores plus class_shift */
+    int32_t *members; /* (c) scratch space: classes of a set */
     mrc_scope held;   /* owner of all arrays above */
 };
 
-/* Add a row to the sums and write its ranking scores to margins or errors (c); compute the metrics over all rows and of
-   one output; write a curve of at most `room` points. */
+/* For classes and for values: add a row to the sums and write its ranking scores to margins or errors (c); compute the
+   metrics over all outputs; compute those of one output; write a curve of at most `room` points. */
 void mrc_class_row(mercer_evaluation *self, const double *f, int32_t label, double weight, double *margins);
 mercer_status mrc_class_metrics(const mercer_evaluation *self, mercer_metrics *out);
 mercer_status mrc_class_each(const mercer_evaluation *self, int64_t index, mercer_output_metrics *out);

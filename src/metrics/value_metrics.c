@@ -35,8 +35,8 @@ void mrc_value_row(mercer_evaluation *self, const double *f, const double *y, do
 
 /* ---- Quantiles ------------------------------------------------------------------------------------------------- */
 
-/* Computes the median, 90 % and 99 % quantiles and maximum of the saved errors of outputs first .. last - 1; NaN if
-   there are none. */
+/* Computes the median, the 90 % and 99 % quantiles and the maximum of the saved errors of outputs first .. last - 1;
+   NaN if there are no errors. */
 static mercer_status quantiles(const mercer_evaluation *self, int64_t first, int64_t last, double out[4])
 {
     static const double shares[4] = {0.5, 0.9, 0.99, 1};

@@ -20,7 +20,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Limit of class shifts, far above valid ones: scores are about 0 and 1, temperatures at most 10, class weights
+/* Limit of class shifts. Valid ones are far below it: scores are about 0 and 1, temperatures at most 10, class weights
    within 1e+-300. */
 #define MOST_SHIFT 1e4
 #define ROUNDING   1e-6 /* rounding error by which a sum of probabilities may exceed 1 */
@@ -64,6 +64,7 @@ void mrc_model_shift_scores(const mercer_model *model, double *scores)
     for (int64_t j = 0; j < model->weights.cols && shift; j++) scores[j] += shift[j];
 }
 
+/* Checks the arguments of mrc_model_set_intervals, which may come from a file. */
 static mercer_status check_scores(const mercer_model *model, const mercer_matrix *scores, double rows, mercer_task task)
 {
     mercer_context *context = model->context;
@@ -111,7 +112,7 @@ mercer_status mrc_model_interval(const mercer_model *model, double *radius, doub
 {
     if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
     if (!radius) return mrc_fail(model->context, MERCER_ERROR_ARGUMENT, "radius is NULL");
-    const double rounding = 1e-9; /* so that ceil(0.9 (1 + 1 / 9) 9) is 9, not 10 */
+    const double rounding = 1e-9; /* subtracted so that, for example, ceil(0.9 (1 + 1 / 9) 9) is 9, not 10 */
     const mrc_calibration *own = &model->calibration;
     if (!(level > 0 && level < 1))
         return mrc_fail(model->context, MERCER_ERROR_ARGUMENT, "level is %g; it must be between 0 and 1", level);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The model object. */
+/* Creation and release of models; their names and texts. */
 #include "model/model.h"
 
 #include "core/matrix.h"
@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Allocates centers and weights, and copies the centers without padding. */
 static mercer_status fill(mercer_model *model, const mercer_matrix *centers, int64_t outputs, mercer_dtype weights)
 {
     int64_t p = centers->rows, d = centers->cols, size = mrc_dtype_size(centers->dtype), elements;
@@ -89,7 +90,7 @@ static mercer_status check_names(const mercer_model *model, const char *const *n
     return MERCER_OK;
 }
 
-/* Labels must be distinct, because predictions identify a class by its label only. */
+/* Checks that labels are distinct: in predictions the label is all that identifies a class. */
 static mercer_status check_distinct(const mercer_model *model, const char *const *labels, int64_t count)
 {
     const char *repeated;
@@ -98,7 +99,7 @@ static mercer_status check_distinct(const mercer_model *model, const char *const
     return mrc_fail(model->context, MERCER_ERROR_ARGUMENT, "labels: '%s' occurs more than once", repeated);
 }
 
-/* Replaces a list of names by a copy of another list; nothing changes on failure. `what` is the word for one name in
+/* Replaces a list of names by a copy of another list. Changes nothing on failure. what: the word for one name in
    messages. */
 static mercer_status replace_names(mercer_model *model, const char ***list, const char *const *names, int64_t count,
                                    const char *what)
@@ -150,7 +151,7 @@ mercer_status mrc_model_set_target_names(mercer_model *model, const char *const 
     return MERCER_OK;
 }
 
-/* Replaces a text by a copy of another; nothing changes on failure. */
+/* Replaces a text by a copy of another one. Changes nothing on failure. */
 static mercer_status replace_text(mercer_model *model, char **to, const char *text, const char *what)
 {
     void *memory = NULL;

@@ -27,8 +27,8 @@ typedef struct mrc_calibration {
     double temperature; /* softmax temperature of the probabilities; 0: unknown */
     double *shift;      /* (c) added to scores before the softmax; owned; NULL: none */
     /* (lists, count) conformity scores, each list ascending; owned; NULL: none. Regression: one list of |f - y| per
-       output. Classification: one list, the probability ranked before the true class (core/numbers/softmax.h). A
-       share (k + 1) / count of the scores is at most entry k of its list. */
+       output. Classification: one list, the probability ranked before the true class (core/numbers/softmax.h). Entry k
+       of a list is an upper bound of a share (k + 1) / count of the scores. */
     double *scores;
     int64_t lists, count;
     double rows; /* effective number of rows that the scores come from: (sum w)^2 / sum w^2 */
@@ -39,7 +39,7 @@ typedef struct mrc_calibration {
 typedef struct mrc_placed {
     mercer_matrix z, w; /* centers and weights; no data: the model is not on the device */
     mrc_packed *packed; /* z packed for products, or NULL; owned */
-    bool sent;          /* w holds the model's weights, whose hash was `hash` when they were copied */
+    bool sent;          /* w is a copy of the model's weights, whose hash was `hash` at that time */
     uint64_t hash;
 } mrc_placed;
 
@@ -50,7 +50,7 @@ struct mercer_model {
     mercer_matrix weights; /* (rows, c) owned, or in map; f32 or f64 */
     mrc_units units;       /* units of the targets: f = offset + scale K(x, Z) alpha */
     mrc_comm *comm;        /* ranks that share the model, borrowed; NULL: one process */
-    /* p, number of centers of all ranks; index of the first row of this rank. One process: rows = p, first = 0. */
+    /* number of centers of all ranks (p); index of this rank's first center. With one process: rows = p, first = 0. */
     int64_t total, first;
     /* (d) owned, or in map: mean of the centers at the creation of the model (mrc_model_find_origin). It never
        changes, so that training and prediction use the same kernel matrix. */
@@ -73,7 +73,7 @@ struct mercer_model {
     /* Models whose predictions are averaged (members.c): the model itself, then the others, owned. */
     mercer_model *members[MERCER_MEMBERS];
     int64_t member_count; /* 1 for a single model */
-    bool inside;          /* its tensors are in the mapping of the model that owns it */
+    bool inside;          /* its tensors are in the file mapping of the model that owns it */
 };
 
 /* Creates a model without tensors, whose only member is the model itself. */
@@ -93,8 +93,8 @@ mercer_status mrc_model_mean(mercer_model *model, mrc_member_call call, const me
 /* Returns the number of columns of samples: that of the centers, unless a metric maps samples to fewer columns. */
 int64_t mrc_model_features(const mercer_model *model);
 
-/* Compute F (m, c) = f(X), or the labels (m) of the largest outputs. The caller has checked types and sizes; the
-   values of X are checked here. */
+/* Compute F (m, c) = f(X), or labels (m), the indices of the largest outputs. The caller has checked types and sizes;
+   the values of X are checked here. */
 mercer_status mrc_model_predict(mercer_model *model, const mercer_matrix *F, const mercer_matrix *X);
 mercer_status mrc_model_classify(mercer_model *model, int32_t *labels, const mercer_matrix *X);
 /* Adds the class shifts, if any, to scores (c). */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Writing model files. */
+/* Writing of model files. */
 #include "model/model_file.h"
 
 #include "core/matrix.h"
@@ -33,6 +33,7 @@ typedef struct contents {
     char temperature[32], interval_rows[32];
 } contents;
 
+/* Checks that a member can be stored in a file with these types. */
 static mercer_status check_model(const mercer_model *model, const mercer_save_options *options)
 {
     mercer_context *context = model->context;
@@ -59,8 +60,8 @@ static bool is_centers(const mercer_model *model, const void *data)
     return false;
 }
 
-/* Final check, independent of where the numbers come from: a file never holds NaN or infinity. The state of a
-   training is checked when it is read (training/checkpoint.c); centers have been checked for the kernel's range. */
+/* Checks that a file never contains NaN or infinity, wherever the numbers come from. The state of a training is checked
+   when it is read (training/checkpoint.c). Centers were checked when the model was created. */
 static mercer_status check_numbers(const mercer_model *model, const contents *of)
 {
     for (int64_t i = 0; i < of->count; i++)
@@ -71,6 +72,7 @@ static mercer_status check_numbers(const mercer_model *model, const contents *of
     return MERCER_OK;
 }
 
+/* Prints JSON into memory of the context; Jansson's own functions would use the allocator of the C library. */
 static mercer_status print_json(mercer_context *context, const json_t *value, char **out)
 {
     size_t length = json_dumpb(value, NULL, 0, JSON_COMPACT);
@@ -98,6 +100,7 @@ void mrc_member_prefix(int64_t number, char prefix[MRC_MEMBER_CHARS])
     if (number > 0) snprintf(prefix, MRC_MEMBER_CHARS, "member%lld.", (long long)number);
 }
 
+/* Prints numbers and names for the metadata. */
 static mercer_status collect_texts(const mercer_model *model, contents *out)
 {
     mrc_print_number(model->calibration.temperature, out->temperature, sizeof out->temperature);
@@ -184,6 +187,7 @@ static void collect_common(const mercer_model *model, contents *out)
 
 /* ---- Texts ------------------------------------------------------------------------------------------------------- */
 
+/* Returns the lowest format version that a reader must support; see model_file.h. */
 static const char *format_version(const mercer_model *model)
 {
     if (model->calibration.shift) return MRC_MODEL_FORMAT_SHIFT;
@@ -221,6 +225,7 @@ static void add_texts(contents *out, const mrc_metadata *texts, int64_t count)
     out->entries += count;
 }
 
+/* Adds the texts that all members share, then those of each member. */
 static mercer_status describe(const mercer_model *model, contents *out)
 {
     const mrc_calibration *known = &model->calibration;
@@ -264,6 +269,7 @@ static mercer_status make_room(const mercer_model *model, int64_t extras, conten
     return MERCER_OK;
 }
 
+/* Collects all tensors and texts of the file. Tensors are borrowed from the model. */
 static mercer_status collect(const mercer_model *model, const mercer_save_options *options, const mrc_tensor *extra,
                              int64_t extras, contents *out)
 {
@@ -296,7 +302,7 @@ mercer_status mrc_model_write(mercer_model *model, const char *path, const merce
     if (!options) options = &as_it_is;
     contents of = {.count = 0};
     mercer_status status = collect(model, options, extra, extras, &of);
-    if (model->comm) /* either all ranks write the file, or none does */
+    if (model->comm) /* either all ranks write the file, or none of them */
         status = mrc_comm_together(model->comm, status, "the model");
     if (status == MERCER_OK) status = write_contents(model, path, &of);
     MRC_FREE_ALL(model->context, of.labels, of.features, of.targets, of.tensors, of.metadata, of.members);

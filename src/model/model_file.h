@@ -7,9 +7,10 @@
 #include "model/tensor_file.h"
 
 #define MRC_MODEL_FORMAT "mercer-model"
-/* Format versions. A file gets the lowest version whose readers know everything that its predictions depend on: a
-   model without target units, metric, target transform, schema and members is a version 1 file. For example, a
-   reader that does not know notations would read "1.234" as 1.234 where it means 1234. */
+/* Format versions. A file gets the lowest version whose readers support everything that its predictions depend on. A
+   model without target units, metric, target transform, schema and members has version 1, so that old readers can read
+   it. Other models must not be read by them: a reader that does not support notations, for example, would read "1.234"
+   as 1.234 even if it means 1234. */
 #define MRC_MODEL_FORMAT_PLAIN     "1"
 #define MRC_MODEL_FORMAT_UNITS     "2"
 #define MRC_MODEL_FORMAT_METRIC    "3" /* a metric, or a transform of the targets */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reading model files. The tensor file itself has been checked; this file checks that it contains a valid model. */
+/* Reading of model files. The tensor file itself has been checked; these functions check that it contains a valid
+   model. */
 #include "model/model_file.h"
 
 #include "core/matrix.h"
@@ -28,7 +29,7 @@ static mercer_status wrong(const model_reader *self, const char *what)
     return mrc_fail(self->context, MERCER_ERROR_FORMAT, "%s: %s; write the file again with Mercer", self->path, what);
 }
 
-/* Prefixes the last error with the file and the part of it that failed. The message may quote the file, so control
+/* Prefixes the message of a failure with the file and the part that failed. The message may quote the file, so control
    characters are replaced to keep it on one line. */
 static mercer_status inside(const model_reader *self, const char *part, mercer_status status)
 {
@@ -49,7 +50,7 @@ static const char *const versions[] = {MRC_MODEL_FORMAT_PLAIN,     MRC_MODEL_FOR
                                        MRC_MODEL_FORMAT_SCHEMA,    MRC_MODEL_FORMAT_GAPS,  MRC_MODEL_FORMAT_MEMBERS,
                                        MRC_MODEL_FORMAT_NOTATIONS, MRC_MODEL_FORMAT_SHIFT};
 
-/* Returns the index of the file's version in that list, or -1. */
+/* Returns the index of the file's version in `versions`, or -1 if it is not known. */
 static int version_of(const model_reader *self)
 {
     const char *found = mrc_tensor_file_metadata(self->file, "format_version");
@@ -72,7 +73,8 @@ static mercer_status check_format(const model_reader *self)
                     version, mercer_version(), versions[VERSIONS - 1]);
 }
 
-/* Find a text or a tensor of the member that is being read. */
+/* Return a text of the member that is being read, or NULL; find a tensor of the member, and return whether it
+   exists. */
 static const char *own_text(const model_reader *self, const char *key)
 {
     char name[MRC_TENSOR_NAME_CHARS];
@@ -122,7 +124,7 @@ static mercer_status read_tensors(const model_reader *self)
     return MERCER_OK;
 }
 
-/* Reads the units of the targets. In a version 1 file they are an error, because a reader of that version would
+/* Reads the units of the targets. In a file of version 1 they are an error, because readers of that version would
    ignore them and predict in other units. */
 static mercer_status read_units(const model_reader *self)
 {
@@ -153,8 +155,8 @@ static mercer_status check_metric(const model_reader *self, const mercer_matrix 
     return MERCER_OK;
 }
 
-/* Reads the map of a metric; no data: the model has none. *features: number of columns of samples. In a file of an
-   older version a metric is an error, because a reader of that version would ignore it. */
+/* Reads the map of a metric. *out has no data if there is none. *features: number of columns of samples. In a file of
+   an older version a metric is an error, because readers of that version would ignore it. */
 static mercer_status find_metric(const model_reader *self, mercer_matrix *out, int64_t *features)
 {
     int64_t width = self->model->centers.cols;
@@ -169,7 +171,8 @@ static mercer_status find_metric(const model_reader *self, mercer_matrix *out, i
     return width <= *features ? MERCER_OK : wrong(self, "its metric has more columns than samples have");
 }
 
-/* Reads the transform of the targets; in a file of an older version it is an error, too. */
+/* Reads the transform of the targets. In a file of an older version it is an error, because readers of that version
+   would ignore it. */
 static mercer_status read_curve(const model_reader *self)
 {
     mercer_model *model = self->model;
@@ -184,7 +187,8 @@ static mercer_status read_curve(const model_reader *self)
     return inside(self, "targets", mrc_units_bend(&model->units, self->context, kind, model->weights.cols, &numbers));
 }
 
-/* Checks that factors are not negative: they are inverse widths, 0 for a constant feature. Shifts may be any number. */
+/* Checks that factors are not negative: they are inverse widths, or 0 for a constant feature. Shifts may be any
+   numbers. */
 static mercer_status check_factors(const model_reader *self, const mercer_matrix *factor)
 {
     for (int64_t j = 0; j < factor->cols; j++)
@@ -209,8 +213,8 @@ static mercer_status check_knots(const model_reader *self, const mercer_matrix *
     return MERCER_OK;
 }
 
-/* Reads the rank weights of a blend. A file stores the weights in use and not the units that
-   mrc_preprocess_set_blend needs. */
+/* Reads the rank weights of a blend. A file has the weights in use, but not the units that mrc_preprocess_set_blend
+   needs to change them. */
 static mercer_status read_rank_weight(const model_reader *self, mercer_preprocess *preprocess)
 {
     mercer_matrix weight = {0};
@@ -289,7 +293,7 @@ static mercer_status read_names(const model_reader *self, const char *key, int64
                         self->path, key);
     json_error_t error = {0};
     json_auto_t *array = json_loads(text, 0, &error);
-    if (!array) /* a failed allocation can look like a bad token, so parse a second time */
+    if (!array) /* Jansson may report a failed allocation as a bad token, so parse a second time */
         array = json_loads(text, 0, &error);
     if (!array && mrc_json_no_memory(&error))
         return mrc_fail(self->context, MERCER_ERROR_MEMORY, "%s: out of memory for the %s", self->path, key);
@@ -311,7 +315,7 @@ static mercer_status read_scalar(const model_reader *self, const char *key, doub
                            low, high));
 }
 
-/* Reads the calibration; optional, predictions do not depend on it. */
+/* Reads the calibration, which may be missing. */
 static mercer_status read_calibration(const model_reader *self)
 {
     mercer_matrix scores;
@@ -354,6 +358,7 @@ static mercer_status read_schema(const model_reader *self)
 
 /* ---- Models -------------------------------------------------------------------------------------------------- */
 
+/* Reads a member after the first and appends it to the model. */
 static mercer_status read_member(mercer_model *first, const model_reader *of, int64_t number)
 {
     MRC_OWNED(mrc_release_model) mercer_model *member = NULL;
@@ -392,6 +397,7 @@ static mercer_status read_members(const model_reader *self)
     return MERCER_OK;
 }
 
+/* Reads everything but the other members. The format is checked first, so that newer files are refused as such. */
 static mercer_status read_parts(const model_reader *self)
 {
     const char *note = mrc_tensor_file_metadata(self->file, "note");
@@ -431,7 +437,8 @@ mercer_status mrc_model_read(mercer_model **out, mercer_context *context, mrc_co
     model->comm = comm;
     model_reader self = {.context = context, .path = path, .file = file, .model = model};
     mercer_status status = read_parts(&self);
-    model->map = mrc_tensor_file_take_mapping(file); /* the model's tensors are views of it, even after a failure */
+    /* taken before anything can fail, because the model's tensors are views of it */
+    model->map = mrc_tensor_file_take_mapping(file);
     MRC_TRY(status);
     take_share(model);
     *out = model, model = NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The device copy of a model, which stays on the device between predictions: centers, plain and packed for products,
- * and weights. A caller may write the weights between calls, so each call compares their hash with that of the copy.
+ * and weights. A caller may change the weights between calls, so each call compares their hash with that of the copy.
  */
 #include "model/model.h"
 
@@ -28,6 +28,7 @@ void mrc_model_unplace(mercer_model *model)
     *placed = (mrc_placed){0};
 }
 
+/* Copies the centers, and packs them if products may use half precision. Reserves memory for the weights. */
 static mercer_status bring_centers(mercer_model *model)
 {
     mrc_backend *backend = model->context->backend;
@@ -47,6 +48,7 @@ typedef struct hash_task {
     uint64_t hashes[PIECES];
 } hash_task;
 
+/* A task of mrc_parallel_for: hashes one piece of the weights. */
 static void hash_piece(void *argument, int64_t piece, int worker)
 {
     (void)worker;
@@ -66,6 +68,7 @@ static uint64_t hash_weights(const mercer_model *model)
     return XXH3_64bits(task.hashes, (size_t)pieces * sizeof *task.hashes);
 }
 
+/* Copies the weights unless the copy is up to date. */
 static mercer_status bring_weights(mercer_model *model)
 {
     mrc_backend *backend = model->context->backend;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Prediction, F = offset + scale K(P(X), Z) W with P the model's preprocessing, offset and scale the units of its
- * targets (0 and 1 if it has none).
+ * Prediction, F = offset + scale K(P(X), Z) W, where P is the model's preprocessing, and offset and scale are the units
+ * of its targets (0 and 1 if it has none).
  *
- * X (m, d) is processed in blocks: scratch space is one block for any m. The result of a row depends on that row only,
- * so it is the same for any block size. P may overflow the range of float: each block is checked after its
- * preprocessing and before its product. After an error F is unchanged only if the first block failed.
+ * X (m, d) is processed in blocks, so that scratch space does not depend on m. The result of a row depends on that row
+ * only, so it is the same for any block size. P(X) may exceed the range of float, so each block is checked between
+ * preprocessing and product. After an error F is unchanged only if the first block failed.
  *
- * With units, an F in double does not make the product double if the model is in float: only offset and scale are
- * applied in double, which preserves the digits that float does not have.
+ * If the model is in float and has units, the product is in float even for an F in double: only offset and scale are
+ * applied in double, which preserves digits that float does not have.
  */
 #include "model/model.h"
 
@@ -22,7 +22,7 @@
 
 enum {
     BLOCK_ROWS = 4096,
-    ROWS_A_THREAD = 512,    /* block size of the backend: smaller blocks would leave threads idle */
+    ROWS_A_THREAD = 512,    /* block size of the CPU backend: with fewer rows threads would be idle */
     BLOCK_BYTES = 64 << 20, /* limit of a block of preprocessed rows (but at least one row) */
     PART_ROWS = 256,        /* rows that a thread preprocesses at a time */
     DEVICE_ROWS = 32768,    /* block size for a device: one block is transferred while another is computed */
@@ -36,7 +36,7 @@ typedef struct input_block {
     void *memory;          /* host memory for preprocessed rows; NULL: not needed */
     mercer_matrix given;   /* (rows, features) host copy of device rows that the host preprocesses; else no data */
     mercer_matrix there;   /* (rows, d) device memory for rows that the device preprocesses; else no data */
-    mercer_matrix product; /* (rows, c) K(P(X), Z) W, if F cannot hold it; else no data */
+    mercer_matrix product; /* (rows, c) K(P(X), Z) W if it cannot be stored in F; else no data */
     mrc_centers *centers;  /* centers of a model that ranks share; NULL: one process */
     mrc_centers shared;
     mrc_scope scope;
@@ -48,6 +48,7 @@ static void close_block(input_block *block)
     mrc_scope_close(&block->scope);
 }
 
+/* Returns the kind of memory that products are computed in. */
 static mrc_memory home_of(const mercer_model *model)
 {
     mrc_backend *backend = model->context->backend;
@@ -81,9 +82,9 @@ static mercer_status make_room(mercer_model *model, const mercer_matrix *X, cons
                             "predictions");
 }
 
-/* Chooses type and size of blocks. If product, centers and weights are float, double samples are rounded after the
-   preprocessing. Rounding before it would make large numbers that differ little equal; no rounding would make all
-   arithmetic double. */
+/* Chooses type and size of blocks. If product, centers and weights are float, samples in double are rounded after the
+   preprocessing. Rounding before it could make large numbers equal that differ little; without rounding all arithmetic
+   would be in double. */
 static mercer_status open_block(mercer_model *model, const mercer_matrix *X, const mercer_matrix *F, input_block *out)
 {
     mercer_dtype result = F ? F->dtype : model->weights.dtype;
@@ -152,15 +153,16 @@ static mercer_status check_range(mercer_model *model, const char *name, const me
     return mrc_matrix_check_range(model->context->backend, &model->kernel, name, x, real);
 }
 
-/* Checks the values of X before preprocessing. F: the predictions; NULL: of the type of the weights. */
+/* Checks the values of X before preprocessing. F: destination of the predictions; NULL: they have the type of the
+   weights. */
 static mercer_status check_input(mercer_model *model, const mercer_matrix *X, const mercer_matrix *F)
 {
     if (mrc_preprocess_is_identity(model->preprocess)) return check_range(model, "X", X, F);
     return mrc_matrix_check_finite(model->context->backend, "X", X, NULL);
 }
 
-/* Checks that predictions are finite. Ranges have been checked, so remaining causes are large weights, a user's
-   kernel function, or a manipulated file. */
+/* Checks that predictions are finite. The range of X has been checked, so the remaining causes are large weights, a
+   user's kernel function, or a manipulated file. */
 static mercer_status check_predictions(mercer_model *model, const mercer_matrix *f)
 {
     mercer_status status = mrc_matrix_check_finite(model->context->backend, "predictions", f, NULL);
@@ -178,7 +180,7 @@ struct prediction {
     mercer_model *model;
     const mercer_matrix *X;
     const mercer_matrix *F; /* destination; NULL: each block is passed to `take` in the type of the weights */
-    /* gets outputs f of the rows from `first` on */
+    /* receives outputs f of the rows from `first` on */
     void (*take)(const prediction *self, const mercer_matrix *f, int64_t first);
     int32_t *labels;                    /* for take_labels */
     const mercer_matrix *probabilities; /* for take_probabilities */
@@ -188,6 +190,7 @@ struct prediction {
 
 /* ---- Products -------------------------------------------------------------------------------------------------- */
 
+/* Checks the range of a preprocessed block; the message has the number of its first row. */
 static mercer_status check_preprocessed(const prediction *self, const mercer_matrix *x, int64_t first)
 {
     char name[80];
@@ -209,6 +212,7 @@ static mercer_status make_ready(const prediction *self, const input_block *block
     return block->centers ? MERCER_OK : backend->ops->stage(backend, &x, out);
 }
 
+/* Computes K(x, Z) W with the device copy of the model if there is one, or together with the other ranks. */
 static mercer_status multiply(mercer_model *model, const input_block *block, const mercer_matrix *product,
                               const mercer_matrix *x)
 {
@@ -276,6 +280,7 @@ static mercer_status visit_blocks(const prediction *self, const input_block *blo
     return MERCER_OK;
 }
 
+/* Predicts all rows of X. */
 static mercer_status run(const prediction *self)
 {
     mercer_model *model = self->model;
@@ -283,7 +288,7 @@ static mercer_status run(const prediction *self)
     MRC_TRY(check_input(model, self->X, self->F));
     MRC_TRY(open_block(model, self->X, self->F, &block));
     if (!block.centers) MRC_TRY(mrc_model_place(model));
-    /* no scratch space is needed: one block can take all rows */
+    /* if no scratch space is needed, one block can have all rows */
     bool whole = !block.memory && !block.there.data && !block.product.data;
     if (self->F && self->F->memory == MRC_HOST && whole) block.rows = self->X->rows;
     MRC_TRY(visit_blocks(self, &block));
@@ -300,7 +305,7 @@ mercer_status mrc_model_predict(mercer_model *model, const mercer_matrix *F, con
     return model->member_count > 1 ? mrc_model_mean(model, predict_alone, F, X) : predict_alone(model, F, X);
 }
 
-/* Passes all outputs to `take`; those of an averaged model in double. */
+/* Passes all outputs to `take`. For an averaged model they are computed for all rows first, in double. */
 static mercer_status take_all(const prediction *self)
 {
     mercer_matrix f;
@@ -326,6 +331,7 @@ static void take_labels(const prediction *self, const mercer_matrix *f, int64_t 
     for (int64_t i = 0; i < f->rows; i++) self->labels[first + i] = largest_output(f, i);
 }
 
+/* Converts outputs to probabilities, with shifts and temperature of the model. */
 static void take_probabilities(const prediction *self, const mercer_matrix *f, int64_t first)
 {
     double temperature = mrc_model_temperature(self->model);
@@ -382,7 +388,7 @@ mercer_status mrc_model_find_origin(mercer_model *model)
     mrc_backend *backend = model->context->backend;
     mrc_comm *comm = model->comm;
     int64_t d = model->centers.cols;
-    bool bytes = model->centers.dtype == MERCER_U8; /* products of bytes are exact for any origin */
+    bool bytes = model->centers.dtype == MERCER_U8; /* products of bytes are exact with any origin */
     mercer_matrix row = mrc_view(model->origin, 1, d, MERCER_F64), flags = mrc_view(NULL, 3, d, MERCER_F64);
     MRC_SCOPE(scope, model->context);
     MRC_TRY(mrc_scope_alloc_zero(&scope, &flags.data, mrc_max(1, 3 * d), sizeof(double), "the origin"));

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Reading tensor files. The file is mapped, or read into memory. Nothing in it is trusted before it is checked, and no
- * allocation depends on a size that the file only claims: a header is parsed only if the file contains all of it.
+ * Reading of tensor files. The file is mapped, or read into memory. Nothing in it is trusted before it is checked.
+ * Sizes that the file claims are compared with its real size before memory is allocated: a header is parsed only if the
+ * file contains all of it.
  */
 #include "model/tensor_file.h"
 
@@ -16,7 +17,7 @@
 #include <string.h>
 #include <xxhash.h>
 
-enum { COPIED = 256 << 20 };                    /* bytes of the largest file that is read instead of mapped */
+enum { COPIED = 256 << 20 };                    /* size in bytes of the largest file that is copied instead of mapped */
 enum { MOST_DEPTH = 3, MOST_COMMAS = 1 << 16 }; /* limits of a header, far above those of any model */
 
 typedef struct entry {
@@ -61,6 +62,7 @@ static int64_t data_bytes(const mrc_tensor_file *self)
 
 /* ---- Header -------------------------------------------------------------------------------------------------- */
 
+/* Reads the length of the header and checks that the file contains it. */
 static mercer_status find_header(mrc_tensor_file *self)
 {
     uint64_t length;
@@ -78,6 +80,7 @@ static mercer_status find_header(mrc_tensor_file *self)
     return MERCER_OK;
 }
 
+/* Checks the checksum of the header. */
 static mercer_status check_header(const mrc_tensor_file *self)
 {
     uint64_t sum;
@@ -96,8 +99,8 @@ static json_t *parse(const mrc_tensor_file *self, json_error_t *error)
     return json_loadb(header_text(self), (size_t)self->header_bytes, JSON_REJECT_DUPLICATES, error);
 }
 
-/* Parses a second time to distinguish bad JSON from a lack of memory. The parser reports a failed allocation inside a
-   string as a bad token; a bad token fails again at the same position, an allocation at another position or not at
+/* Parses a second time to distinguish bad JSON from a lack of memory. The parser may report a failed allocation inside
+   a string as a bad token. A real bad token fails again at the same position, an allocation at another one or not at
    all. */
 static mercer_status parse_again(mrc_tensor_file *self, const json_error_t *first)
 {
@@ -110,6 +113,7 @@ static mercer_status parse_again(mrc_tensor_file *self, const json_error_t *firs
                    (long long)error.position + MRC_TENSOR_LENGTH_BYTES);
 }
 
+/* Parses the header. Its nesting and size are limited first, because the parser is recursive and allocates memory. */
 static mercer_status parse_header(mrc_tensor_file *self)
 {
     if (!mrc_json_is_bounded(header_text(self), self->header_bytes, MOST_DEPTH, MOST_COMMAS))
@@ -137,6 +141,7 @@ static int64_t size_at(const json_t *array, size_t index)
     return json_is_integer(value) && json_integer_value(value) >= 0 ? (int64_t)json_integer_value(value) : -1;
 }
 
+/* Reads the shape of a tensor, and checks that its elements fill the offsets exactly. */
 static mercer_status read_shape(const mrc_tensor_file *self, const json_t *shape, entry *out)
 {
     size_t rank = json_array_size(shape);
@@ -156,6 +161,7 @@ static mercer_status read_shape(const mrc_tensor_file *self, const json_t *shape
     return MERCER_OK;
 }
 
+/* Reads and checks the description of a tensor. */
 static mercer_status read_tensor(const mrc_tensor_file *self, const char *name, const json_t *about, entry *out)
 {
     if (!mrc_tensor_name_valid(name))
@@ -179,6 +185,7 @@ static int compare_entries(const void *left, const void *right)
     return (a->end > b->end) - (a->end < b->end); /* empty tensors first */
 }
 
+/* Reads all tensors, and checks that they cover the data completely and do not overlap. */
 static mercer_status read_tensors(mrc_tensor_file *self)
 {
     MRC_TRY(mrc_alloc(self->context, &self->entries, (int64_t)json_object_size(self->root), sizeof(entry),
@@ -208,6 +215,7 @@ static mercer_status read_tensors(mrc_tensor_file *self)
 
 /* ---- Checksums ----------------------------------------------------------------------------------------------- */
 
+/* Checks the checksums of all tensors, which reads the whole file. */
 static mercer_status check_tensors(const mrc_tensor_file *self)
 {
     for (int64_t i = 0; i < self->count; i++) {
@@ -234,7 +242,7 @@ static mercer_status read_all(mrc_tensor_file *self, int64_t copied)
     MRC_TRY(read_tensors(self));
     MRC_TRY(check_header(self));
     mercer_status status = check_tensors(self);
-    MRC_TRY(mrc_mapping_check(&self->map)); /* an I/O error explains a wrong checksum, so it is reported instead */
+    MRC_TRY(mrc_mapping_check(&self->map)); /* report an I/O error instead of the wrong checksum that it causes */
     return status;
 }
 

@@ -4,7 +4,7 @@
  *
  *   8 bytes      length N of the header, little-endian, N <= 100,000,000
  *   N bytes      the header: JSON, then spaces up to a multiple of 64 bytes from the beginning of the file
- *   the rest     the tensors, row-major, little-endian, one directly after the other
+ *   the rest     the tensors, row-major, little-endian, without space between them
  *
  * Header:  {"__metadata__": {"xxh3.header": H, key: text, ..., "xxh3.NAME": H, ...},
  *           NAME: {"dtype": "F64" | "F32" | "F16" | "U8", "shape": [rows, cols] or [cols], "data_offsets": [begin,
@@ -40,24 +40,23 @@ typedef struct mrc_metadata {
     const char *key, *value; /* UTF-8; an entry with a value of NULL is left out */
 } mrc_metadata;
 
-/* Checks that the text is UTF-8, as JSON requires; MERCER_ERROR_ARGUMENT with a message that begins with name if
-   not. */
+/* Checks that a text is UTF-8, as JSON requires. Otherwise fails with MERCER_ERROR_ARGUMENT; the message begins with
+   `name`. */
 mercer_status mrc_check_text(mercer_context *context, const char *name, const char *text);
 
-/* Returns whether brackets outside of strings are nested at most `depth` deep with at most `commas` commas. This
-   bounds the memory that a parser allocates for the text. */
+/* Returns whether the brackets of a JSON text are nested at most `depth` deep, and it has at most `commas` commas, not
+   counting those in strings. This limits the memory that a parser allocates for the text. */
 bool mrc_json_is_bounded(const char *text, int64_t length, int depth, int64_t commas);
 
 /*
- * Writes a file atomically. Values are converted to the stored type, rounded to nearest. A value that does not fit
- * (beyond the range of f16 or f32, or not an integer in 0 .. 255 for u8) is MERCER_ERROR_DATA; nothing is written then.
+ * Writes a file atomically. Values are converted to the stored type, rounded to nearest. Fails with MERCER_ERROR_DATA,
+ * and writes nothing, if a value does not fit (beyond the range of f16 or f32, or not an integer in 0 .. 255 for u8).
  */
 mercer_status mrc_tensor_file_write(mercer_context *context, const char *path, const mrc_tensor *tensors, int64_t count,
                                     const mrc_metadata *metadata, int64_t entries);
 
-/* Writes the same file, byte for byte, from all ranks: each rank writes its own rows, and rank 0 also writes tensors
-   that are not divided. No rank needs a complete tensor. All ranks must call it, with a path on a shared file
-   system. */
+/* Writes the same file, byte for byte, by all ranks: each rank writes its own rows, and rank 0 also writes the tensors
+   that are not divided. No rank needs a complete tensor. Collective; the path must be on a shared file system. */
 mercer_status mrc_tensor_file_write_shared(mrc_comm *comm, const char *path, const mrc_tensor *tensors, int64_t count,
                                            const mrc_metadata *metadata, int64_t entries);
 
@@ -79,7 +78,7 @@ bool mrc_tensor_file_find(const mrc_tensor_file *file, const char *name, mercer_
 const char *mrc_tensor_file_metadata(const mrc_tensor_file *file, const char *key);
 /* Returns the header without its padding, borrowed and not zero-terminated. */
 const char *mrc_tensor_file_header(const mrc_tensor_file *file, int64_t *length);
-/* Transfers the mapping, which all views point into, to the caller, who must unmap it. */
+/* Passes ownership of the mapping, which contains all views, to the caller, who must unmap it. */
 mrc_mapping mrc_tensor_file_take_mapping(mrc_tensor_file *file);
 
 #endif

@@ -27,10 +27,11 @@ bool mrc_tensor_name_valid(const char *name);
 /* Writes the checksum as hexadecimal text. */
 void mrc_tensor_digits(uint64_t checksum, char digits[MRC_TENSOR_DIGITS + 1]);
 
-/* Computes the XXH3-64 of a header with the digits of its own checksum taken as zeros; false if out of memory. */
+/* Computes the XXH3-64 of a header with the digits of its own checksum replaced by zeros. Returns false if out of
+   memory. */
 bool mrc_tensor_header_checksum(const char *header, int64_t length, uint64_t *out);
 
-/* Returns whether the parser ran out of memory: it then sets either no error text or the out-of-memory code. */
+/* Returns whether the parser ran out of memory: it then sets no error text, or the out-of-memory code. */
 static inline bool mrc_json_no_memory(const json_error_t *error)
 {
     return error->text[0] == 0 || json_error_code(error) == json_error_out_of_memory;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Writing tensor files. Checksums come before the data, so every tensor is read twice: once for its checksum, once for
- * writing. Rows that are not contiguous or change their type are packed into a buffer of about a megabyte.
+ * Writing of tensor files. Checksums precede the data, so every tensor is read twice: for its checksum and for writing.
+ * Rows that are not contiguous, or are stored in another type, are packed into a buffer of about a megabyte.
  */
 #include "core/matrix.h"
 #include "core/memory.h"
@@ -22,7 +22,7 @@ typedef struct placed {
     const mrc_tensor *tensor;
     mercer_dtype stored;
     int64_t begin, end;      /* byte offsets in the data */
-    int64_t rows, row_bytes; /* rows in the file, of all ranks, and their size */
+    int64_t rows, row_bytes; /* number of rows in the file, those of all ranks, and their size in bytes */
     char digits[MRC_TENSOR_DIGITS + 1];
 } placed;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Cost model of the parts of a training. Every solver, projector, preconditioner and cache describes its own cost in an
- * mrc_cost; the planner (src/plan) adds these up, for one process and for several ranks.
+ * Cost model of the parts of a training. Every solver, projector, preconditioner and cache describes its own cost as an
+ * mrc_cost. The planner (src/plan) adds these up, for one process and for several ranks.
  */
 #ifndef MRC_SOLVERS_COST_H
 #define MRC_SOLVERS_COST_H
@@ -14,21 +14,22 @@
 typedef struct mrc_problem {
     int64_t n, p, d, c;            /* number of samples, centers, features, outputs */
     int64_t real_size, point_size; /* bytes per weight and per feature */
-    double effort; /* relative cost of a feature of a pair: 1 for products, more for sums of differences; 0 means 1 */
-    bool gathers;  /* devices: cached kernel values are gathered in the type of the weights before each product */
+    /* cost of a feature of a pair, relative to that in a product; above 1 for sums of differences; 0 means 1 */
+    double effort;
+    bool gathers;       /* devices: cached kernel values are gathered in the type of the weights before each product */
     bool float_factors; /* Cholesky factors exist in float; the matrix is then stored in double next to them */
     int shards;         /* number of shards of the centers */
-    int ranks;          /* number of ranks; 0 or 1: a single process, which sends nothing */
-    double nodes;       /* number of partial sums per rank that a sum over shards has to combine, mean over ranks */
+    int ranks;          /* number of ranks; 0 or 1: a single process, which sends no messages */
+    double nodes;       /* number of partial sums that a rank sends in a sum over shards, averaged over the ranks */
 } mrc_problem;
 
-/* Return the features of a pair as flops count them: a pair costs 2 flops for each, at the rate of products. */
+/* Return the number of features weighted by `effort`: a pair costs twice as many flops, at the rate of products. */
 static inline double mrc_problem_features(const mrc_problem *problem)
 {
     return (double)problem->d * (problem->effort > 0 ? problem->effort : 1);
 }
 
-/* Return the bytes moved for a cached value of `size` bytes that is read by that number of products. */
+/* Return the bytes that are moved for a cached value of `size` bytes in a number of products. */
 static inline double mrc_problem_reads(const mrc_problem *problem, double size, int products)
 {
     return problem->gathers ? size + (1 + products) * (double)problem->real_size : size;
@@ -40,15 +41,15 @@ typedef struct mrc_bytes {
 } mrc_bytes;
 
 typedef struct mrc_cost {
-    mrc_bytes held;      /* memory while the part exists */
-    mrc_bytes peak;      /* additional memory while it is used */
-    mrc_bytes set_up;    /* additional memory during set-up, when nothing that `peak` counts exists yet */
-    double flops;        /* flops in the type of the weights */
-    double doubles;      /* flops in double */
-    double serial;       /* flops in double on one thread (LAPACK) */
-    double waiting;      /* flops bound by memory: `read` counts their time, they add none */
-    double alike;        /* flops, out of all of the above, that every rank repeats; the others are divided */
-    double read;         /* bytes read, where memory bandwidth determines the time */
+    mrc_bytes held;   /* memory while the part exists */
+    mrc_bytes peak;   /* additional memory while it is used */
+    mrc_bytes set_up; /* additional memory during set-up, at a time when nothing of `peak` exists */
+    double flops;     /* flops in the type of the weights */
+    double doubles;   /* flops in double */
+    double serial;    /* flops in double on one thread (LAPACK) */
+    double waiting;   /* flops limited by memory bandwidth: their time is that of `read` */
+    double alike;     /* flops (of all kinds above) that every rank repeats; the others are divided among the ranks */
+    double read;      /* bytes that are read by operations limited by memory bandwidth */
     double sent, rounds; /* bytes that a rank sends (mean over ranks), and number of message rounds */
     double state;        /* bytes in a checkpoint */
 } mrc_cost;
@@ -81,8 +82,8 @@ double mrc_cost_flops(const mrc_cost *cost);
 void mrc_cost_repeat(mrc_cost *sum, const mrc_cost *part, double times);
 
 /*
- * Add the cost of `times` sums of b bytes, of rows sent by their owners, or of `count` flags. Bytes that a rank sends,
- * with R ranks:
+ * Add the cost of messages: of `times` sums of b bytes, of rows that their owners send to all, or of `count` flags.
+ * With R ranks, a rank sends these bytes:
  *
  *   sum of b bytes          (nodes + 1) b (R - 1) / R;   nodes b (R - 1) in one round if b <= 8192
  *   rows by their owners    b (R - 1) / R

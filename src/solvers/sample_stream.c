@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Batches from a source, validated before they are used. */
+/* Batches from a source, checked before they are used. */
 #include "solvers/sample_stream.h"
 
 #include "backends/backend.h"
@@ -11,7 +11,11 @@
 #include <stddef.h>
 #include <stdio.h>
 
-enum { SKIP_ROWS = 2048, PART_ROWS = 64, MANY_TARGETS = 1 << 16 /* from here on several threads are faster */ };
+enum {
+    SKIP_ROWS = 2048,
+    PART_ROWS = 64,
+    MANY_TARGETS = 1 << 16 /* number of targets from which several threads are faster */
+};
 
 mercer_status mrc_sample_stream_open(mrc_sample_stream *out, mercer_context *context, const mercer_source *source,
                                      int64_t d, int64_t c)
@@ -44,7 +48,7 @@ static mercer_status fail_source(mrc_sample_stream *stream, const char *what)
 {
     const mercer_source *source = stream->source;
     const char *text = source->last_error ? source->last_error(source->user) : NULL;
-    char copy[MRC_ERROR_CHARS]; /* the text may be in the same buffer as the message */
+    char copy[MRC_ERROR_CHARS]; /* a copy, because the text may be in the buffer that mrc_fail writes to */
     snprintf(copy, sizeof copy, "%s", text ? text : "");
     return mrc_fail(stream->context, MERCER_ERROR_CALLBACK, "source: %s failed%s%s", what, text ? ": " : "", copy);
 }
@@ -70,6 +74,7 @@ mercer_status mrc_sample_stream_weigh(mrc_sample_stream *stream, const mercer_ba
     return MERCER_OK;
 }
 
+/* Checks row numbers, which are used as indices. */
 static mercer_status check_rows(mrc_sample_stream *stream, const mercer_batch *batch)
 {
     if (!batch->rows) {
@@ -102,7 +107,7 @@ mercer_status mrc_sample_stream_points(mrc_sample_stream *stream, int64_t most, 
         stream->stopped = true;
         return mrc_fail(stream->context, MERCER_ERROR_CALLBACK, "stopped by the progress callback");
     }
-    /* The source may reuse a device batch now, and its steps may still be running. */
+    /* The source may now reuse its device batch, but operations on it may still be running. */
     if (stream->elsewhere) MRC_TRY(backend->ops->sync(backend));
     if (source->next(source->user, most, batch)) return fail_source(stream, "next");
     if (batch->X.rows == 0) return MERCER_OK;
@@ -147,6 +152,7 @@ typedef struct entering {
     const mercer_matrix *to, *from;
 } entering;
 
+/* A task of mrc_parallel_for: converts PART_ROWS rows of targets. */
 static void enter_part(void *argument, int64_t part, int worker)
 {
     (void)worker;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Validated batches from a source. All algorithms read samples through this stream. */
+/* Checked batches from a source. All algorithms read samples through this stream. */
 #ifndef MRC_SOLVERS_SAMPLE_STREAM_H
 #define MRC_SOLVERS_SAMPLE_STREAM_H
 
@@ -11,9 +11,9 @@
 typedef struct mrc_sample_stream {
     mercer_context *context;
     const mercer_source *source;
-    const mercer_kernel *kernel; /* if not NULL, its values at the samples must fit type real */
+    const mercer_kernel *kernel; /* if not NULL, samples are checked: its values must be in the range of type real */
     mercer_dtype real;
-    bool rows_known; /* every batch so far reported which samples it holds */
+    bool rows_known; /* every batch so far had row numbers */
     double heaviest; /* largest sample weight seen; samples without a weight count 1 */
     double weight;   /* sum of the sample weights seen */
     int64_t weighed; /* number of samples in that sum */
@@ -25,7 +25,7 @@ typedef struct mrc_sample_stream {
     void *poll_user;
     bool stopped;
     bool trusted;           /* values were checked before, and batches are in device memory of the trainer */
-    bool new_points;        /* exception: X is generated for each batch, so its values are checked */
+    bool new_points;        /* X is checked even if `trusted`, because it is generated for each batch */
     bool elsewhere;         /* the last batch was in device memory of the source */
     const mrc_units *units; /* units that targets are converted to; NULL: none */
     mercer_matrix entered;  /* (rows, c) owned buffer for converted targets */
@@ -46,8 +46,8 @@ mercer_status mrc_sample_stream_skip(mrc_sample_stream *stream, int64_t rows);
 mercer_status mrc_sample_stream_next(mrc_sample_stream *stream, int64_t most, mercer_batch *batch);
 /* Same as mrc_sample_stream_next, without the conversion of targets, for callers that do not use them. */
 mercer_status mrc_sample_stream_points(mrc_sample_stream *stream, int64_t most, mercer_batch *batch);
-/* Convert targets (m, c) from any origin to the stream's units. *y becomes a view of the stream's own buffer, valid
-   until the next call; without units it is unchanged. */
+/* Convert targets (m, c), not necessarily of this stream, to the stream's units. *y becomes a view of the stream's
+   buffer, valid until the next call; without units it is unchanged. */
 mercer_status mrc_sample_stream_enter(mrc_sample_stream *stream, mercer_matrix *y);
 
 #endif

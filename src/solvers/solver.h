@@ -4,11 +4,12 @@
  * choose its sizes, estimate its cost and train with it. krr, direct and cg have their own functions; all others are
  * presets of one iteration (mrc_preset).
  *
- * Folders: iteration/ (presets of EigenPro), normal/ (krr, direct, cg), projectors/, operators/ (products that all
- * use).
+ * Folders: iteration/ (the EigenPro family), normal/ (krr, direct, cg), projectors/, operators/ (products that all
+ * solvers use).
  *
- * A solver gets an mrc_job, filled in by the trainer, and calls back through its host: it depends on neither the
- * trainer nor the planner. To add a solver, write a file with its mrc_solver_ops and add a row in solver.c.
+ * A solver receives an mrc_job, which the trainer has filled in, and calls the trainer through job->host, so it depends
+ * on neither the trainer nor the planner. To add a solver, write a file with its mrc_solver_ops and add a row in
+ * solver.c.
  */
 #ifndef MRC_SOLVERS_SOLVER_H
 #define MRC_SOLVERS_SOLVER_H
@@ -35,24 +36,24 @@ typedef struct mrc_target {
 typedef struct mrc_watchdog {
     double loss, target; /* running means of the squared error and of the squared targets */
     double best;         /* lowest running loss so far */
-    double seen;         /* number of samples in the running means; old ones fade out */
+    double seen;         /* number of samples in the running means, in which old ones lose weight */
 } mrc_watchdog;
 
 /* Moments at which the state may be saved. */
 typedef enum mrc_keep_moment {
-    MRC_KEEP_STEP,  /* between steps: saved if checkpoint_seconds have passed */
-    MRC_KEEP_EPOCH, /* end of an epoch or of a step of cg: skipped if the last save is too recent for what it cost */
-    MRC_KEEP_NOW    /* at the start and before stopping: always saved, and failure to save is an error */
+    MRC_KEEP_STEP, /* between steps: saved if checkpoint_seconds have passed */
+    /* at the end of an epoch or of a step of cg: skipped if writing takes long and the last checkpoint is recent */
+    MRC_KEEP_EPOCH,
+    MRC_KEEP_NOW /* at the start and before stopping: always saved, and failure to save is an error */
 } mrc_keep_moment;
 
 typedef struct mrc_job mrc_job;
 
 /* Services of the trainer for a solver. */
 typedef struct mrc_job_host {
-    /* Chooses the plan's sizes again, once it is known what the critical batch is and whether batches report their
-       rows. */
+    /* Chooses the plan's sizes again, with the critical batch, and with whether batches have row numbers. */
     mercer_status (*refine)(mrc_job *job, int64_t critical_batch, bool rows_known, mercer_dtype points);
-    /* Saves the state if it is due; `weights` are those that the model would get now. */
+    /* Writes a checkpoint if one is due. weights: those that the model would get now. */
     mercer_status (*keep)(mrc_job *job, const mercer_matrix *weights, mrc_keep_moment moment);
     /* Restores the saved state. */
     mercer_status (*recall)(mrc_job *job);
@@ -78,7 +79,7 @@ struct mrc_job {
     bool resuming;       /* training begins with the saved state */
     bool from_zero;      /* training begins with weights of 0, not with those of the model */
     bool announces;      /* set-up reports its progress to the progress callback */
-    mrc_centers centers; /* also report the progress of set-up: mrc_centers_tell */
+    mrc_centers centers; /* also used to report the progress of set-up (mrc_centers_tell) */
     mrc_sample_stream stream;
     mrc_kernel_blocks kernel_blocks;
     void *state; /* the solver's own state; NULL until create has allocated it */
@@ -96,7 +97,7 @@ struct mrc_job {
     mercer_report report;
 };
 
-/* Create the kernel blocks that the plan asks for. */
+/* Create the caches of kernel values that the plan includes. */
 mercer_status mrc_job_kernel_blocks(mrc_job *job);
 /* Set a field to the weights that training begins with. */
 mercer_status mrc_job_first_weights(const mrc_job *job, const mercer_matrix *field);
@@ -116,8 +117,10 @@ enum {
     MRC_NEEDS_SAMPLES = 64,    /* the centers are the samples */
     MRC_NEEDS_ROUGHNESS = 128, /* its plan depends on the spectrum of K(Z,Z) */
     MRC_FOR_AUTO =
-        256, /* auto may choose it; the first such row is preferred, the last is the fallback and accepts most */
-    MRC_CONVERGES = 512 /* its weights are exact, or it iterates until they are as good */
+        /* auto may choose it; the first such row is preferred, the last one is the fallback and accepts the most
+           options */
+    256,
+    MRC_CONVERGES = 512 /* its weights are exact, or it iterates until they are as good as exact */
 };
 
 /* Cost of a solver. set_up: all memory, and the work of set-up; batch: work of a batch; projection: work of a
@@ -140,10 +143,10 @@ typedef struct mrc_solver_ops {
     mercer_status (*create)(mrc_job *job, const mercer_matrix *first);
     /* Trains to the end. */
     mercer_status (*run)(mrc_job *job);
-    /* Take a step on a batch of the caller, and end such steps. NULL: not supported. */
+    /* Take a step on a batch of the caller; complete the steps so far. NULL: not supported. */
     mercer_status (*step)(mrc_job *job, const mercer_batch *batch);
     mercer_status (*finish)(mrc_job *job);
-    /* Lists the state that steps change. NULL: none, a resumed training starts again. */
+    /* Lists the state that steps change. NULL: there is none, and a resumed training starts from the beginning. */
     void (*list)(mrc_job *job, mrc_state *state);
     /* Returns false if numbers that were read from a checkpoint are invalid. NULL: they are always valid. */
     bool (*check)(const mrc_job *job);
@@ -158,7 +161,7 @@ typedef struct mrc_preset {
     bool whole_batch;  /* m = n */
     int64_t period;    /* T */
     const char *projector;
-    mrc_step_rule rule; /* PRINTED: also for the projector; sizes and epochs are the paper's (iteration_plan.c) */
+    mrc_step_rule rule; /* PRINTED: also for the projector, and with the paper's sizes and epochs (iteration_plan.c) */
     double gamma;
     mercer_switch average; /* meaning of the option average = AUTO */
 } mrc_preset;
@@ -166,8 +169,9 @@ typedef struct mrc_preset {
 typedef struct mrc_solver {
     const char *name, *says; /* name of at most 15 characters; one-line description for messages */
     const mrc_solver_ops *ops;
-    unsigned traits;   /* MRC_USES_..., MRC_NEEDS_... */
-    double cheap;      /* estimated seconds up to which auto chooses it even if others are faster */
+    unsigned traits; /* MRC_USES_..., MRC_NEEDS_... */
+    /* auto chooses it, even if others are faster, if it is estimated to take at most this number of seconds */
+    double cheap;
     mrc_preset preset; /* for solvers that are presets of the iteration */
 } mrc_solver;
 

@@ -10,7 +10,7 @@ void mrc_state_add_matrix(mrc_state *state, const char *name, const mercer_matri
 {
     mercer_matrix kept = *value;
     if (!kept.data || kept.rows == 0)
-        kept = (mercer_matrix){.dtype = MERCER_F64}; /* a part that this solver does not have */
+        kept = (mercer_matrix){.dtype = MERCER_F64}; /* a part that this training does not have */
     if (state->matrix_count == MRC_STATE_MATRICES)
         state->overflow = true;
     else
@@ -58,7 +58,7 @@ void mrc_state_read_numbers(const mrc_state *state, double *values)
 
 static bool is_valid(const mrc_state_number *number, double value)
 {
-    const double most_whole = 9e15; /* whole numbers are exact in a double up to here */
+    const double most_whole = 9e15; /* integers up to this are exact in a double */
     if (number->flag) return value == 0 || value == 1;
     if (number->whole) return value >= 0 && value <= most_whole && value == floor(value);
     return (value >= number->low && value <= number->high) || (number->unknown && isnan(value));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The state that is saved to resume a training: a list of its matrices and numbers. One function lists them; saving and
- * restoring both walk that list, so they cannot disagree.
+ * The state that is saved to resume a training: a list of its matrices and numbers. Saving and restoring use the same
+ * list, so they cannot disagree.
  */
 #ifndef MRC_SOLVERS_STATE_H
 #define MRC_SOLVERS_STATE_H
@@ -21,16 +21,16 @@ typedef struct mrc_state_number {
     double *real;     /* low .. high */
     bool *flag;
     double low, high;
-    bool unknown; /* NaN is valid too: not measured */
+    bool unknown; /* NaN is valid, too, and means not measured */
 } mrc_state_number;
 
 typedef struct mrc_state_matrix {
     const char *name;
-    mercer_matrix value; /* view of the live matrix; no rows if the solver has none */
+    mercer_matrix value; /* view of the matrix in use; no rows if the solver does not have it */
     int64_t total;       /* > 0: value has this rank's share of that number of rows; 0: all ranks have the same rows */
     const struct mrc_temporary_centers
-        *temporary; /* set for temporary centers: rows with unused rows between the shards */
-    int64_t first;  /* global index of the first of these rows */
+        *temporary; /* set for temporary centers, whose matrices have unused rows between the shards */
+    int64_t first;  /* index of the first of these rows among those of all ranks */
 } mrc_state_matrix;
 
 /* The sizes and choices of a plan that must be the same when training is resumed. */
@@ -44,7 +44,7 @@ typedef struct mrc_state {
     mrc_state_matrix matrices[MRC_STATE_MATRICES];
     mrc_state_number numbers[MRC_STATE_NUMBERS];
     int matrix_count, number_count;
-    bool overflow; /* more was listed than fits: the state must not be saved or restored */
+    bool overflow; /* the lists are too short, so the state must not be saved or restored */
     mrc_state_plan plan;
 } mrc_state;
 

@@ -110,7 +110,7 @@ class Features(Case):
         self.assertEqual(scores[1], scores[2])
         self.assertAlmostEqual(scores[1], scores[3], delta=1e-3)
 
-    def test_metrics_that_are_refused(self):
+    def test_rejected_metrics(self):
         for text, words in (("1,1,-3,1,1,1\n", r"weight 2 .* is -3"), ("1,1\n", r"metric is 1 x 2"), ("1,nan,1,1,1,1\n", r"nan|NaN")):
             self.write("w.csv", text)
             self.bad(65, words, "train", *self.common, "--metric", "file:w.csv", "-o", "m.safetensors")

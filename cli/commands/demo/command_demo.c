@@ -52,7 +52,7 @@ static mercer_matrix one_hot(const int32_t *labels, int64_t rows)
 }
 
 /* Trains a model; if `watched`, logs its progress on the test samples. */
-static int fit(demo *self, training *made, const demo_cell *cell, mercer_report *report, bool watched)
+static int train_model(demo *self, training *made, const demo_cell *cell, mercer_report *report, bool watched)
 {
     int64_t tests = self->sizes.tests;
     mercer_matrix Z = rows_of(self, tests, cell->centers), X = rows_of(self, tests, cell->samples);
@@ -84,7 +84,7 @@ static int fit(demo *self, training *made, const demo_cell *cell, mercer_report 
 }
 
 /* Returns the accuracy of the predicted classes `given` on the test samples. */
-static double share_right(const demo *self, const int32_t *given)
+static double accuracy_of(const demo *self, const int32_t *given)
 {
     int64_t right = 0;
     for (int64_t i = 0; i < self->sizes.tests; i++) right += given[i] == self->labels[i];
@@ -97,9 +97,9 @@ static int train_cell(demo *self, demo_cell *cell, bool watched)
     mercer_report report = {.struct_size = sizeof report};
     mercer_matrix T = rows_of(self, 0, self->sizes.tests);
     CLI_OWNED(cli_drop) int32_t *given = cli_allocate(self->sizes.tests, sizeof *given);
-    CLI_TRY(fit(self, &made, cell, &report, watched));
+    CLI_TRY(train_model(self, &made, cell, &report, watched));
     CLI_TRY(cli_check(self->context, mercer_model_classify(made.model, given, &T)));
-    cell->accuracy = share_right(self, given);
+    cell->accuracy = accuracy_of(self, given);
     cell->seconds = report.seconds;
     if (watched) demo_log_best(self, made.trainer, &report, given);
     return CLI_OK;
@@ -107,7 +107,7 @@ static int train_cell(demo *self, demo_cell *cell, bool watched)
 
 /* ---- The table --------------------------------------------------------------------------------------------------- */
 
-static void print_head(const demo *self, FILE *out)
+static void print_table_head(const demo *self, FILE *out)
 {
     char text[CLI_SHORT];
     mercer_context_info info = {.struct_size = sizeof info};
@@ -125,7 +125,7 @@ static void print_head(const demo *self, FILE *out)
     fputc('\n', out);
 }
 
-static void print_cell(FILE *out, const demo_cell *cell)
+static void print_accuracy(FILE *out, const demo_cell *cell)
 {
     if (cell->samples == 0)
         fprintf(out, "%9s", "-");
@@ -135,7 +135,7 @@ static void print_cell(FILE *out, const demo_cell *cell)
 }
 
 /* Trains and prints one row: the same centers with increasing numbers of samples. */
-static int run_row(demo *self, int row, FILE *out)
+static int train_row(demo *self, int row, FILE *out)
 {
     char text[CLI_SHORT];
     int64_t p = self->sizes.centers[row];
@@ -152,7 +152,7 @@ static int run_row(demo *self, int row, FILE *out)
         else if (n >= p)
             CLI_TRY(train_cell(self, &cells[k], last));
         seconds += k > 0 && n == p ? 0 : cells[k].seconds;
-        print_cell(out, &cells[k]);
+        print_accuracy(out, &cells[k]);
     }
     fprintf(out, "%10.1f\n", seconds);
     fflush(out);
@@ -177,15 +177,15 @@ static int make_digits(demo *self)
     return cli_check(self->context, mercer_dataset_read(digits, &X, NULL, self->labels, NULL, NULL, 0));
 }
 
-static int run(demo *self, FILE *out)
+static int run_demo(demo *self, FILE *out)
 {
     double begin = cli_now();
     CLI_TRY(cli_context(self->v, &self->context));
     CLI_TRY(cli_check(self->context, mercer_kernel_parse(&self->kernel, self->context, KERNEL)));
     CLI_TRY(make_digits(self));
     demo_log_start(self);
-    print_head(self, out);
-    for (int row = 0; row < self->sizes.center_sizes; row++) CLI_TRY(run_row(self, row, out));
+    print_table_head(self, out);
+    for (int row = 0; row < self->sizes.center_sizes; row++) CLI_TRY(train_row(self, row, out));
     self->seconds = cli_now() - begin;
     demo_conclude(self);
     demo_log_results(self);
@@ -205,7 +205,7 @@ static char *log_path(const cli_values *v, const char *html)
     return cli_format("%.*sdemo.jsonl", slash ? (int)(slash - html + 1) : 0, html);
 }
 
-static int finish(demo *self, const char *log, const char *html, FILE *out)
+static int write_page(demo *self, const char *log, const char *html, FILE *out)
 {
     CLI_TRY(report_write(log, html));
     fprintf(out, "\n%.0f seconds. Page: %s   Log: %s\n", self->seconds, html, log);
@@ -233,8 +233,8 @@ int cli_demo(const cli_values *v)
     CLI_TRY(cli_check_output(html));
     CLI_TRY(cli_check_log(log));
     CLI_TRY(cli_log_open(&self.log, log));
-    int code = run(&self, out), closed = cli_log_close(self.log);
+    int code = run_demo(&self, out), closed = cli_log_close(self.log);
     CLI_TRY(code);
     CLI_TRY(closed);
-    return finish(&self, log, html, out);
+    return write_page(&self, log, html, out);
 }

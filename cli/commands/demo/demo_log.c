@@ -12,7 +12,7 @@ enum { IMAGES = 20, SIDE = 28 };
 
 /* ---- The logged run ---------------------------------------------------------------------------------------------- */
 
-static json_t *count(int64_t value)
+static json_t *json_count(int64_t value)
 {
     return json_integer((json_int_t)value);
 }
@@ -48,11 +48,11 @@ void demo_log_start(demo *self)
     const demo_sizes *sizes = &self->sizes;
     char kernel[CLI_SHORT * 4] = "";
     mercer_kernel_print(self->context, kernel, sizeof kernel, NULL, &self->kernel);
-    json_t *data = json_pack("{so, so, si, ss, ss, ss}", "rows", count(sizes->samples[sizes->sample_sizes - 1]),
-                             "features", count(self->features), "outputs", DEMO_CLASSES, "dtype", "u8", "task",
+    json_t *data = json_pack("{so, so, si, ss, ss, ss}", "rows", json_count(sizes->samples[sizes->sample_sizes - 1]),
+                             "features", json_count(self->features), "outputs", DEMO_CLASSES, "dtype", "u8", "task",
                              "classification", "format", "synthetic");
     json_t *centers =
-        json_pack("{so, ss}", "count", count(sizes->centers[sizes->center_sizes - 1]), "method", "random samples");
+        json_pack("{so, ss}", "count", json_count(sizes->centers[sizes->center_sizes - 1]), "method", "random samples");
     cli_log_event(
         self->log, "start",
         json_pack("{ss, ss, ss, ss, ss, so, so}", "title", "More data, more centers", "text",
@@ -107,7 +107,7 @@ static void log_table(demo *self)
     for (int k = 0; k < self->sizes.sample_sizes; k++)
         json_array_append_new(columns, json_sprintf("n = %s", cli_count_text(text, self->sizes.samples[k])));
     for (int i = 0; i < self->sizes.center_sizes; i++) {
-        json_t *row = json_pack("[o]", count(self->sizes.centers[i]));
+        json_t *row = json_pack("[o]", json_count(self->sizes.centers[i]));
         for (int k = 0; k <= self->sizes.sample_sizes; k++) json_array_append_new(row, share_text(&self->cells[i][k]));
         json_array_append_new(rows, row);
     }
@@ -135,7 +135,7 @@ static json_t *lines_over_samples(const demo *self)
         for (int k = 0; k <= self->sizes.sample_sizes; k++) {
             const demo_cell *cell = &self->cells[i][k];
             if (cell->samples == 0 || (k > 0 && cell->samples == cell->centers)) continue;
-            json_array_append_new(x, count(cell->samples));
+            json_array_append_new(x, json_count(cell->samples));
             json_array_append_new(y, cli_json_real(cell->accuracy));
         }
         json_array_append_new(lines, series(cli_format("p = %s", cli_count_text(text, self->sizes.centers[i])), x, y));
@@ -150,7 +150,7 @@ static json_t *lines_over_centers(const demo *self)
     int last = self->sizes.sample_sizes;
     json_t *p = json_array(), *all = json_array(), *own = json_array(), *lines = json_array();
     for (int i = 0; i < self->sizes.center_sizes; i++) {
-        json_array_append_new(p, count(self->sizes.centers[i]));
+        json_array_append_new(p, json_count(self->sizes.centers[i]));
         json_array_append_new(all, cli_json_real(self->cells[i][last].accuracy));
         json_array_append_new(own, cli_json_real(self->cells[i][0].accuracy));
     }
@@ -181,11 +181,11 @@ json_t *demo_json(const demo *self)
         for (int k = 0; k <= self->sizes.sample_sizes; k++) {
             const demo_cell *cell = &self->cells[i][k];
             if (cell->samples == 0 || (k > 0 && cell->samples == cell->centers)) continue;
-            json_array_append_new(cells, json_pack("{so, so, so, so}", "centers", count(cell->centers), "samples",
-                                                   count(cell->samples), "accuracy", cli_json_real(cell->accuracy),
+            json_array_append_new(cells, json_pack("{so, so, so, so}", "centers", json_count(cell->centers), "samples",
+                                                   json_count(cell->samples), "accuracy", cli_json_real(cell->accuracy),
                                                    "seconds", cli_json_real(cell->seconds)));
         }
     for (int i = 0; i < DEMO_SENTENCES; i++) json_array_append_new(words, json_string(self->conclusion[i]));
-    return json_pack("{so, so, so, so}", "tests", count(self->sizes.tests), "cells", cells, "conclusion", words,
+    return json_pack("{so, so, so, so}", "tests", json_count(self->sizes.tests), "cells", cells, "conclusion", words,
                      "seconds", cli_json_real(self->seconds));
 }

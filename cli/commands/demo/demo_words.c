@@ -5,7 +5,7 @@
 #include <math.h>
 
 /* Describes a change of accuracy. Differences within two standard errors of the test accuracy count as no change. */
-static const char *change(const demo *self, const demo_cell *from, const demo_cell *to)
+static const char *describe_change(const demo *self, const demo_cell *from, const demo_cell *to)
 {
     double share = (from->accuracy + to->accuracy) / 2;
     double error = sqrt(2 * share * (1 - share) / (double)self->sizes.tests);
@@ -14,7 +14,7 @@ static const char *change(const demo *self, const demo_cell *from, const demo_ce
 }
 
 /* Compares the same centers with more samples, for the middle model size. */
-static void say_samples(const demo *self, char out[DEMO_SENTENCE])
+static void describe_more_samples(const demo *self, char out[DEMO_SENTENCE])
 {
     char p[CLI_SHORT], n[CLI_SHORT];
     const demo_cell *row = self->cells[self->sizes.center_sizes / 2], *most = &row[self->sizes.sample_sizes];
@@ -22,29 +22,29 @@ static void say_samples(const demo *self, char out[DEMO_SENTENCE])
     snprintf(
         out, DEMO_SENTENCE,
         "More data, same model: with p = %s centers accuracy %s from %.2f %% (the centers' own labels only) to %.2f "
-        "%% (n = %s), with the same model size and prediction cost; %.0f %% of the errors are gone.",
-        cli_count_text(p, row->centers), change(self, &row[0], most), 100 * row[0].accuracy, 100 * most->accuracy,
-        cli_count_text(n, most->samples), fmax(0, 100 * gone));
+        "%% (n = %s), with the same model size and prediction cost; %.0f %% fewer errors.",
+        cli_count_text(p, row->centers), describe_change(self, &row[0], most), 100 * row[0].accuracy,
+        100 * most->accuracy, cli_count_text(n, most->samples), fmax(0, 100 * gone));
 }
 
 /* Compares the same samples with more centers. */
-static void say_centers(const demo *self, char out[DEMO_SENTENCE])
+static void describe_more_centers(const demo *self, char out[DEMO_SENTENCE])
 {
     char n[CLI_SHORT], p[CLI_SHORT], q[CLI_SHORT];
     int last = self->sizes.sample_sizes;
     const demo_cell *few = &self->cells[0][last], *many = &self->cells[self->sizes.center_sizes - 1][last];
     snprintf(out, DEMO_SENTENCE,
              "More centers, same data: with n = %s samples accuracy %s from %.2f %% (p = %s) to %.2f %% (p = %s).",
-             cli_count_text(n, few->samples), change(self, few, many), 100 * few->accuracy,
+             cli_count_text(n, few->samples), describe_change(self, few, many), 100 * few->accuracy,
              cli_count_text(p, few->centers), 100 * many->accuracy, cli_count_text(q, many->centers));
 }
 
 /* Compares a small model trained on all data with the next larger one trained only on its own centers. */
-static void say_exchange(const demo *self, char out[DEMO_SENTENCE])
+static void describe_exchange(const demo *self, char out[DEMO_SENTENCE])
 {
     char p[CLI_SHORT], q[CLI_SHORT];
     const demo_cell *small = &self->cells[0][self->sizes.sample_sizes], *large = &self->cells[1][0];
-    const char *kind = change(self, large, small);
+    const char *kind = describe_change(self, large, small);
     const char *words = *kind == 'g' ? "beats" : *kind == 'f' ? "is less accurate than" : "is as accurate as";
     snprintf(out, DEMO_SENTENCE,
              "Data instead of centers: p = %s with all data (%.2f %%) %s p = %s with its own labels (%.2f %%).",
@@ -54,7 +54,7 @@ static void say_exchange(const demo *self, char out[DEMO_SENTENCE])
 
 void demo_conclude(demo *self)
 {
-    say_samples(self, self->conclusion[0]);
-    say_centers(self, self->conclusion[1]);
-    say_exchange(self, self->conclusion[2]);
+    describe_more_samples(self, self->conclusion[0]);
+    describe_more_centers(self, self->conclusion[1]);
+    describe_exchange(self, self->conclusion[2]);
 }

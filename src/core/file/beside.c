@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Finds the folder of this library, and loads other libraries from there. */
+/* Finding the folder of this library, and loading other libraries from there. */
 #define _GNU_SOURCE /* dladdr */
 #include "core/file/beside.h"
 
@@ -20,7 +20,7 @@ bool mrc_own_folder(char *folder)
     Dl_info about;
     folder[0] = 0;
     if (mrc_has_raised_rights() || !dladdr(&here, &about) || !about.dli_fname) return false;
-    /* For a program found through PATH the loader knows only the bare name. */
+    /* If a program was found through PATH, the loader knows only its name. */
     ssize_t length =
         strchr(about.dli_fname, '/') ? -1 : readlink("/proc/self/exe", folder, (size_t)MRC_BESIDE_CHARS - 1);
     if (length < 0) length = snprintf(folder, MRC_BESIDE_CHARS, "%s", about.dli_fname);

@@ -2,8 +2,8 @@
 /*
  * core/file: all access to files.
  *
- * system.h has the system calls, as a table that tests replace; mapping.c opens files for reading; writer.c writes them
- * atomically, so that a reader finds the old file or the new one, never a part; spill.h is a temporary file without a
+ * system.h has the system calls as a table, which tests replace; mapping.c opens files for reading; writer.c writes
+ * them atomically, so that readers see the old file or the new one, never a part; spill.h is a temporary file without a
  * name; beside.h loads libraries on demand.
  */
 #ifndef MRC_CORE_FILE_H
@@ -23,35 +23,37 @@ typedef struct mrc_mapping {
     void *data; /* NULL if the file is empty */
     int64_t bytes;
     mercer_context *owner; /* context whose memory holds the copy; NULL: the file is mapped */
-    mrc_watch *watch;      /* state of a file mapped by name when it was opened, owned; NULL: not checked */
+    mrc_watch *watch; /* state of a mapped file when it was opened, for mrc_mapping_check; owned; NULL: not checked */
 } mrc_mapping;
 
 /* Opens a file for reading: copies it if it has at most `copied` bytes, else maps it (0: always maps it).
    MERCER_ERROR_MISSING if the file does not exist; MERCER_ERROR_IO if it cannot be read or is not a regular file. */
 mercer_status mrc_open_file(mercer_context *context, mrc_mapping *out, const char *path, int64_t copied);
 void mrc_unmap(mrc_mapping *mapping);
-/* Fails with MERCER_ERROR_IO if a mapped file was truncated or modified since it was opened: reading a page that is
-   gone would end the process. Call it before and after reading a block; if both succeed, the bytes are those of the
-   file. Any thread. */
+/* Fails with MERCER_ERROR_IO if a mapped file was truncated or modified since it was opened. Reading a page that no
+   longer exists would end the process (SIGBUS). Call it before and after reading a block; if both calls succeed, the
+   bytes are those of the file. Any thread. */
 mercer_status mrc_mapping_check(const mrc_mapping *mapping);
 /* Advises the system that the pages of a range will be needed soon, including partly covered ones. */
 void mrc_mapping_will_need(const mrc_mapping *mapping, int64_t offset, int64_t bytes);
-/* Advises the system that these pages, and up to 2 MiB of neighbors on each side that it may have mapped with them,
-   will not be needed soon. A later access reads them from the file again; changes to a private copy are lost. */
+/* Advises the system that these pages will not be needed soon. Includes up to 2 MiB on each side, which the system may
+   have mapped together with them. A later access reads the pages from the file again; changes to a private copy are
+   lost. */
 void mrc_mapping_release(const mrc_mapping *mapping, int64_t offset, int64_t bytes);
 
 /*
- * A file being written under a temporary name in the same folder, .NAME.DIGITS.tmp. The digits are unique among all
- * processes, containers and machines. `commit` makes the file durable and renames it; until then the old file, if any,
- * stays unchanged. Temporary files of killed writers of the same name are removed. A symbolic link is followed: its
- * target is replaced. A device or a pipe is written directly. Use: open, write ..., then commit or cancel; cancel after
- * a failed commit is allowed and does nothing.
+ * A file that is written under a temporary name in the same folder, .NAME.DIGITS.tmp. The digits are unique among all
+ * processes, containers and machines. `commit` makes the file durable and renames it; until then an old file stays
+ * unchanged. Temporary files that killed writers of the same name have left are removed. Symbolic links are followed:
+ * the target is replaced. A device or a pipe is written directly. Use: open, write ..., then commit or cancel. Cancel
+ * after a failed commit is allowed and does nothing.
  */
 typedef struct mrc_writer {
     mercer_context *context;
-    char *path, *temporary, *folder; /* one block, owned; temporary: "" unless this writer must rename or remove it */
+    /* one allocation, owned; temporary is "" unless this writer must rename or remove that file */
+    char *path, *temporary, *folder;
     int descriptor;
-    bool direct; /* a device or pipe, written under its own name */
+    bool direct; /* a device or a pipe, which is written under its own name */
     int64_t written;
 } mrc_writer;
 

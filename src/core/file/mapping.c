@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Opens files for reading: mapped, or copied to memory. */
+/* Opening of files for reading: mapped, or copied to memory. */
 #define _DEFAULT_SOURCE /* madvise, MAP_NORESERVE */
 #define _XOPEN_SOURCE   700
 
@@ -13,7 +13,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { LARGEST_PAGE = 2 << 20 }; /* bytes that the system may map at once when one byte is touched */
+enum { LARGEST_PAGE = 2 << 20 }; /* number of bytes that the system may map when one byte is accessed */
 
 /* State of a mapped file when it was opened. */
 struct mrc_watch {
@@ -34,6 +34,7 @@ static mercer_status fail_changed(mercer_context *context, const char *path)
                     "%s: was truncated or modified while in use; replace such files by renaming a new one", path);
 }
 
+/* Gets the size and the identity of a file, which must be a regular file. */
 static mercer_status look(mercer_context *context, struct stat *about, const char *path, int descriptor)
 {
     if (mrc_sys.fstat(descriptor, about) != 0) return fail_file(context, path, "cannot read", errno);
@@ -45,6 +46,7 @@ static mercer_status look(mercer_context *context, struct stat *about, const cha
 
 /* ---- Mapped -------------------------------------------------------------------------------------------------- */
 
+/* Maps a file, and stores its state for mrc_mapping_check. */
 static mercer_status map_descriptor(mercer_context *context, mrc_mapping *out, const char *path, int descriptor,
                                     const struct stat *about)
 {
@@ -67,6 +69,7 @@ static mercer_status map_descriptor(mercer_context *context, mrc_mapping *out, c
 
 /* ---- Copied -------------------------------------------------------------------------------------------------- */
 
+/* Reads a file into memory. Fails if it has become shorter in the meantime. */
 static mercer_status read_descriptor(mercer_context *context, mrc_mapping *out, const char *path, int descriptor,
                                      int64_t bytes)
 {
@@ -121,9 +124,11 @@ mercer_status mrc_mapping_check(const mrc_mapping *mapping)
 {
     struct stat now;
     const mrc_watch *watch = mapping->watch;
-    if (!watch || mrc_sys.stat(watch->path, &now) != 0) return MERCER_OK; /* a deleted file stays mapped */
+    /* a deleted file stays mapped and unchanged */
+    if (!watch || mrc_sys.stat(watch->path, &now) != 0) return MERCER_OK;
     const struct stat *then = &watch->about;
-    if (now.st_dev != then->st_dev || now.st_ino != then->st_ino) return MERCER_OK; /* path names another file */
+    /* the file was replaced by another one; the mapped one is unchanged */
+    if (now.st_dev != then->st_dev || now.st_ino != then->st_ino) return MERCER_OK;
     if (now.st_size == then->st_size && now.st_mtim.tv_sec == then->st_mtim.tv_sec &&
         now.st_mtim.tv_nsec == then->st_mtim.tv_nsec)
         return MERCER_OK;
@@ -136,7 +141,7 @@ static void advise(const mrc_mapping *mapping, int64_t offset, int64_t bytes, in
 {
     if (!mapping->data || mapping->owner || bytes <= 0) return;
     int64_t first = offset / page * page;
-    /* Only advice: a failure changes the speed, not the result. */
+    /* Only advice: a failure affects the speed, not the result. */
     (void)mrc_sys.madvise((char *)mapping->data + first, (size_t)(mrc_min(offset + bytes, mapping->bytes) - first),
                           advice);
 }
@@ -149,7 +154,8 @@ void mrc_mapping_will_need(const mrc_mapping *mapping, int64_t offset, int64_t b
 void mrc_mapping_release(const mrc_mapping *mapping, int64_t offset, int64_t bytes)
 {
     if (bytes <= 0) return;
-    /* Release neighbors mapped along with the range as well, or they would add up to the whole file. */
+    /* Release neighbors that were mapped together with the range, too; otherwise they would add up to the whole
+       file. */
     int64_t end = mrc_round_up(offset + bytes, LARGEST_PAGE);
     advise(mapping, offset, end - offset, LARGEST_PAGE, MADV_DONTNEED);
 }

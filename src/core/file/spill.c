@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Temporary files. Their name is removed as soon as they are open, so that nothing is left even if the process is
+/* Temporary files. Their name is removed as soon as they are open, so that nothing remains even if the process is
    killed. */
 #define _DEFAULT_SOURCE /* MAP_NORESERVE, getentropy */
 #define _XOPEN_SOURCE   700
@@ -45,7 +45,7 @@ mercer_status mrc_spill_open(mrc_spill *out, mercer_context *context)
     return MERCER_OK;
 }
 
-/* Fails when the free space falls below a tenth of the file: a full disk would harm other processes. */
+/* Fails if the free space is below a tenth of the file's size: a full disk would harm other processes. */
 static mercer_status check_room(const mrc_spill *self)
 {
     struct statvfs disk;

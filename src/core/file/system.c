@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The table of system calls with the system's own functions. */
+/* The table of system calls, filled with the functions of the system. */
 #define _DEFAULT_SOURCE     /* madvise, flock */
 #define _XOPEN_SOURCE   700 /* pread, realpath */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Writes files under a temporary name and renames them when all bytes are on disk. */
+/* Writing of files under a temporary name, which are renamed when all bytes are on disk. */
 #define _DEFAULT_SOURCE /* getentropy, flock */
 #define _XOPEN_SOURCE   700
 
@@ -22,7 +22,7 @@
 enum {
     DIGITS = 16,         /* hexadecimal digits in a temporary name */
     TEMPORARY_MORE = 22, /* characters that a temporary name adds: two dots, 16 digits, .tmp */
-    MOST_NAMES = 100     /* names tried; in practice the first one is free */
+    MOST_NAMES = 100     /* number of names to try; in practice the first one is free */
 };
 
 /* Returns the length of the folder part of a path, including its slash. */
@@ -32,6 +32,7 @@ static int folder_length(const char *path)
     return slash ? (int)(slash - path) + 1 : 0;
 }
 
+/* Allocates path, folder and space for the temporary name in one block. */
 static mercer_status copy_names(mrc_writer *self, const char *path)
 {
     int64_t room = (int64_t)strlen(path) + TEMPORARY_MORE + 1;
@@ -45,8 +46,8 @@ static mercer_status copy_names(mrc_writer *self, const char *path)
     return MERCER_OK;
 }
 
-/* Returns a number that no other process or thread is likely to have. Without system entropy, time, process and address
-   are good enough: the file is created only if its name is free. */
+/* Returns a number that other processes and threads are unlikely to draw. If the system has no entropy, time, process
+   and address are good enough, because the file is created only if its name is free. */
 static uint64_t unlike_others(const mrc_writer *self)
 {
     uint64_t number;
@@ -63,7 +64,7 @@ static bool is_temporary(const char *entry, const char *name, size_t length)
            strcmp(digits + DIGITS, ".tmp") == 0;
 }
 
-/* Removes temporary files of the same name whose writer was killed. A live writer holds a lock on its file. */
+/* Removes temporary files of the same name whose writer was killed. A writer that is alive holds a lock on its file. */
 static void remove_remains(const mrc_writer *self)
 {
     const char *name = self->path + folder_length(self->path);
@@ -83,8 +84,8 @@ static void remove_remains(const mrc_writer *self)
     closedir(list);
 }
 
-/* Locks a new file to mark it as in use. False if another writer removed it before that. On file systems without locks
-   no temporary file is ever removed. */
+/* Locks a new file to mark it as in use. Returns false if another writer has removed it before. On file systems without
+   locks temporary files are never removed. */
 static bool hold(int descriptor)
 {
     struct stat about;
@@ -111,20 +112,20 @@ static int make_temporary(mrc_writer *self)
             errno = EEXIST; /* try the next name */
         }
     }
-    if (descriptor < 0) self->temporary[0] = 0; /* another writer's file must not be removed */
+    if (descriptor < 0) self->temporary[0] = 0; /* forget the name, because the file belongs to another writer */
     return descriptor;
 }
 
-/* Decides about a path whose stat failed with `error`: MERCER_OK if the file does not exist or opening it will report
-   the problem, else a failure. */
+/* Returns MERCER_OK for a path whose stat failed with `error` if the file does not exist, or if opening it will report
+   the problem; otherwise fails. */
 static mercer_status fail_unseen(mercer_context *context, const char *path, int error)
 {
-    if (error == ENOENT || error == ENOTDIR || error == EACCES) return MERCER_OK; /* opening it reports this */
+    if (error == ENOENT || error == ENOTDIR || error == EACCES) return MERCER_OK; /* opening the file reports these */
     return mrc_fail(context, MERCER_ERROR_IO, "%s: cannot write: %s", path, strerror(error));
 }
 
-/* Replaces *path by the target if it is a symbolic link, so that the link itself stays. room: memory for the new
-   path. */
+/* Replaces *path by its target if it is a symbolic link, so that the link itself is not replaced. room: buffer for the
+   new path. */
 static mercer_status resolve(mercer_context *context, const char **path, char room[PATH_MAX])
 {
     struct stat about;
@@ -235,7 +236,7 @@ mercer_status mrc_writer_commit(mrc_writer *self)
         /* Rename while the file is open and locked: other writers would remove an unlocked temporary file. */
         error = mrc_sys.rename(self->temporary, self->path) == 0 ? 0 : errno;
         renamed = error == 0;
-        if (renamed) self->temporary[0] = 0; /* the temporary name is gone, nothing is left to remove */
+        if (renamed) self->temporary[0] = 0; /* the temporary name no longer exists */
     }
     if (mrc_sys.close(self->descriptor) != 0 && error == 0) error = errno;
     self->descriptor = -1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Changes of samples on the host. Loops have a constant length where that lets compilers vectorize them. */
+/* Changes of samples on the host. Inner loops have a constant length, so that compilers vectorize them. */
 #include "core/numbers/changes.h"
 
 #include "core/matrix.h"
@@ -32,8 +32,8 @@ static void add_to_halves(uint16_t *x, const float *normals, float sigma)
         x[j] = mrc_half_from_float(mrc_plus_times_f32(mrc_half_to_float(x[j]), sigma, normals[j]));
 }
 
-/* Adds noise to `count` <= PIECE elements of any type. A shorter last piece of a row is copied to a full one and
-   back. */
+/* Adds noise to `count` <= PIECE elements of any type. If there are fewer, as at the end of a row, they are copied to a
+   full piece and back. */
 static void add_to_piece(void *at, int64_t count, mercer_dtype dtype, const float *normals, double sigma)
 {
     int64_t size = mrc_dtype_size(dtype);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Changes of samples: the parts of an augmentation (data/prepare/augment.h) after their random numbers are drawn. The
- * functions here change rows in host memory; change_rows of a backend gives bitwise identical results for rows in
- * device memory.
+ * Changes of samples: the parts of an augmentation (data/prepare/augment.h), given their random numbers. The functions
+ * here change rows in host memory; change_rows of a backend gives bitwise identical results for rows in device memory.
  *
  *   noise    x_j + sigma z_j              z the numbers of random_normal.h
  *   move     x(r - down, c - right, channel), 0 outside, of the image or of its mirror image
@@ -24,7 +23,8 @@ typedef struct mrc_image_shape {
     int64_t height, width, channels;
 } mrc_image_shape;
 
-/* Shift of an image in pixels, |right| < width and |down| < height. mirrored: left and right are swapped before. */
+/* Shift of an image in pixels, |right| < width and |down| < height. mirrored: left and right are swapped before the
+   shift. */
 typedef struct mrc_image_move {
     int32_t right, down, mirrored;
 } mrc_image_move;
@@ -35,7 +35,7 @@ typedef enum mrc_change_kind { MRC_CHANGE_NOISE, MRC_CHANGE_MOVE, MRC_CHANGE_MIX
 typedef struct mrc_change {
     mrc_change_kind kind;
     const mrc_normal_table *normals; /* NOISE: table of normal numbers, borrowed */
-    /* NOISE: row i gets draws first (a multiple of 4), first + 1, ... of sequences[i] */
+    /* NOISE: row i uses the draws first (a multiple of 4), first + 1, ... of sequences[i] */
     uint64_t seed, first;
     const int64_t *sequences; /* (m) */
     double sigma;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Conversion between IEEE binary16 and binary32 in portable arithmetic: bitwise identical on every machine, no
-   instruction-set flag needed. */
+/* Conversion between IEEE binary16 and binary32 in portable arithmetic, bitwise identical on every machine. */
 #ifndef MRC_CORE_NUMBERS_HALF_H
 #define MRC_CORE_NUMBERS_HALF_H
 
@@ -21,7 +20,8 @@ static inline uint32_t mrc_bits_from_float(float value)
     return bits;
 }
 
-/* Converts exactly: shifts exponent and fraction into place, then rebiases the exponent by multiplying with 2^112. */
+/* Converts exactly: shifts exponent and fraction into place, then corrects the bias of the exponent by multiplying with
+   2^112. */
 static inline float mrc_half_to_float(uint16_t half)
 {
     uint32_t magnitude = (uint32_t)(half & 0x7fff) << 13;
@@ -37,7 +37,7 @@ static inline uint16_t mrc_half_from_float(float value)
     uint16_t sign = (uint16_t)(bits >> 16 & 0x8000);
     uint32_t magnitude = bits & 0x7fffffff;
     if (magnitude > 0x7f800000) return sign | 0x7e00;  /* NaN */
-    if (magnitude >= 0x477ff000) return sign | 0x7c00; /* rounds to 65536 or more */
+    if (magnitude >= 0x477ff000) return sign | 0x7c00; /* rounds to 65536 or more, which is infinity */
     if (magnitude < 0x38800000) {
         /* Below the smallest normal half: adding 0.5 lets the float adder round to a multiple of 2^-24. */
         float rounded = mrc_float_from_bits(magnitude) + 0.5f;

@@ -13,7 +13,7 @@
 #define MRC_HD static inline
 #endif
 
-/* Compute x + y z and x y + z w with each operation rounded; without the intrinsics the device compiler would fuse
+/* Compute x + y z and x y + z w with every operation rounded. Without the intrinsics the device compiler would fuse
    them. */
 MRC_HD float mrc_plus_times_f32(float x, float y, float z)
 {

@@ -5,7 +5,7 @@
  * Counter layout: words 0-1 hold the draw's block number, words 2-3 the sequence; the key is the seed. A block gives
  * four 32-bit words = two 64-bit draws, so draw k is half (k mod 2) of block k / 2.
  *
- * Normal: Box-Muller on the two uniforms of a block; draw k is the cosine (k even) or sine (k odd) member of pair k /
+ * Normal: Box-Muller with the two uniform numbers of a block; draw k is the cosine (k even) or sine (k odd) of pair k /
  * 2.
  *
  * Permutation: a balanced Feistel network on 2h bits is a bijection of 0 .. 4^h - 1 for any round function; Philox
@@ -24,7 +24,7 @@ enum { FEISTEL_ROUNDS = 8, FEISTEL_MIN_HALF_BITS = 4 };
 
 __extension__ typedef unsigned __int128 uint128;
 
-/* Separates the counters of permutations from those of plain draws, whose block numbers stay below 2^63. */
+/* Separates the counters of permutations from those of plain draws, whose block numbers are below 2^63. */
 #define PERMUTATION_MARK (UINT64_C(1) << 63)
 
 void mrc_philox4x32(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4])
@@ -41,6 +41,7 @@ static void draw_block(mrc_rng rng, uint64_t block, uint64_t out[2])
     out[1] = words[2] | (uint64_t)words[3] << 32;
 }
 
+/* Returns a number in [0, 1) with 53 random bits. */
 static double to_unit(uint64_t bits)
 {
     return (double)(bits >> 11) * 0x1p-53;
@@ -74,6 +75,7 @@ int64_t mrc_random_below(mrc_rng rng, uint64_t k, int64_t bound)
     return (int64_t)((uint128)mrc_random_u64(rng, k) * (uint64_t)bound >> 64);
 }
 
+/* Applies the network to a value of 2 half_bits bits. */
 static uint64_t feistel(mrc_rng rng, int half_bits, uint64_t value)
 {
     uint64_t mask = (UINT64_C(1) << half_bits) - 1;
@@ -105,6 +107,7 @@ typedef struct permuting {
     int64_t n, first, count, *out;
 } permuting;
 
+/* A task of mrc_parallel_for: computes PERMUTED elements. */
 static void permute_some(void *argument, int64_t piece, int worker)
 {
     (void)worker;

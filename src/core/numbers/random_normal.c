@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Normal numbers in bulk (hundreds of millions).
+ * Normal numbers in bulk, such as hundreds of millions.
  *
  *   z = (4 T[a] + 3 T[b]) / 5,   a, b uniform in 0 .. N - 1, N = 4096, from 24 bits of a word
  *
  * T[i] is the mean of a normal number between its quantiles i/N and (i+1)/N,
  *     T[i] = N (phi(q_i) - phi(q_{i+1})),   Phi(q_i) = i/N,
- * scaled to variance 1 and rounded to a multiple of 2^-12. One T is a normal distribution in 4096 steps; the weighted
- * sum of two has 16 million steps. Its distribution function is within 2e-5 of the normal one everywhere, and its
- * variance is 1 to within 1e-4. The largest number is about 5.2. A draw takes two loads and no branch. Arithmetic is in
- * integers up to the last multiplication, so numbers are the same on every machine.
+ * scaled to variance 1 and rounded to a multiple of 2^-12. One T approximates a normal distribution by 4,096 steps, the
+ * weighted sum of two by 16 million. Its distribution function differs from the normal one by at most 2e-5, and its
+ * variance from 1 by at most 1e-4. The largest number is about 5.2. A draw takes two loads and no branch. Arithmetic is
+ * in integers up to the last multiplication, so numbers are identical on every machine.
  *
  * Cost: a Philox block for every four numbers. Blocks are computed LANES at a time in loops of constant length, which
  * compilers turn into vector code.

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Random bits and normal numbers in bulk, e.g. for noise on images. Draws are functions of (seed, sequence, k). */
+/* Random bits and normal numbers in bulk, for example for noise on images. Draws are functions of (seed, sequence,
+   k). */
 #ifndef MRC_CORE_NUMBERS_RANDOM_NORMAL_H
 #define MRC_CORE_NUMBERS_RANDOM_NORMAL_H
 

@@ -39,7 +39,7 @@ int64_t mrc_softmax_set(const double *p, int64_t c, double threshold, int32_t *m
         int64_t next = -1;
         for (int64_t k = 0; k < c; k++)
             if ((last < 0 || is_ahead(p, last, k)) && k != last && (next < 0 || is_ahead(p, k, next))) next = k;
-        if (next < 0) break; /* only NaN are left, which cannot be ranked */
+        if (next < 0) break; /* only NaNs are left, which cannot be ranked */
         members[count] = (int32_t)next;
         ahead += p[next];
         last = next;

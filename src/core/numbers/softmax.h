@@ -13,15 +13,15 @@
 
 #include <stdint.h>
 
-/* Default T, used when none was fitted: with two classes, a score of 1 against 0 becomes a probability of 0.98. */
+/* T of models without calibration. With two classes, scores of 1 and 0 then become probabilities of 0.98 and 0.02. */
 #define MRC_TEMPERATURE_WITHOUT_DATA 0.25
 
-/* Computes p (c) from f (c); p may be f. Returns log sum_k exp((f_k - max f) / T). The largest score is left out
+/* Computes p (c) from f (c); p may be f. Returns log sum_k exp((f_k - max f) / T): relative to the largest score,
    because f / T may overflow. */
 double mrc_softmax(double *p, const double *f, int64_t c, double temperature);
 /* Returns the probability ahead of class j. */
 double mrc_softmax_ahead(const double *p, int64_t c, int64_t j);
-/* Writes the class numbers in the set of a threshold, likeliest first, to members (c); returns their count. Cost: O(c)
+/* Writes the class numbers in the set of a threshold to members (c), likeliest first. Returns their count. Cost: O(c)
    per member. */
 int64_t mrc_softmax_set(const double *p, int64_t c, double threshold, int32_t *members);
 

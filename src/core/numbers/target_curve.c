@@ -23,8 +23,8 @@ bool mrc_curve_find(const char *name, mrc_curve_kind *kind)
     return false;
 }
 
-/* Returns whether a row of numbers ascends, strictly up to the first entry equal to the last one, and is not
-   constant. */
+/* Returns whether a row of numbers is not constant, and ascends strictly up to the first entry that equals the last
+   one. */
 static bool is_ascending(const mercer_matrix *numbers, int64_t row)
 {
     double last = mrc_load(numbers, row, numbers->cols - 1);
@@ -105,8 +105,8 @@ double mrc_curve_leave(const mrc_curve *curve, int64_t j, double v)
     return interpolate(values + curve->count, values, curve->count, v);
 }
 
-/* Bisects, since erfc is monotone. The start interval -40 .. 40 holds every result for a double p in (0, 1): the
-   smallest is above -39, the largest below 8.3. */
+/* Uses bisection, because erfc is monotone. The start interval -40 .. 40 contains the results for all doubles in (0,
+   1): the smallest is above -39, the largest below 8.3. */
 double mrc_normal_quantile(double p)
 {
     double low = -40, high = 40;

@@ -4,8 +4,8 @@
  *
  *   log    g(y) = log(y + shift)                inverse: exp(v) - shift
  *   rank   a table of k ascending values and the normal quantiles of their ranks; linear between entries, constant
- *          outside. The inverse interpolates the other way, so a prediction is between the smallest and the largest
- *          target.
+ *          outside. The inverse interpolates in the other direction, so predictions are between the smallest and the
+ *          largest target.
  *
  * Numbers: log has (c, 1) shifts. rank has (2 c, k), k >= 2: rows 2 j and 2 j + 1 are the values and quantiles of
  * output j. Each row ascends strictly up to some entry; all entries after it are equal to it.
@@ -33,7 +33,7 @@ bool mrc_curve_find(const char *name, mrc_curve_kind *kind);
 mercer_status mrc_curve_set(mrc_curve *curve, mercer_context *context, mrc_curve_kind kind, int64_t outputs,
                             const mercer_matrix *numbers);
 void mrc_curve_clear(mrc_curve *curve, mercer_context *context);
-int64_t mrc_curve_size(const mrc_curve *curve, int64_t outputs); /* total count of its numbers */
+int64_t mrc_curve_size(const mrc_curve *curve, int64_t outputs); /* returns the total count of its numbers */
 
 /* Compute g and its inverse for output j. */
 double mrc_curve_enter(const mrc_curve *curve, int64_t j, double y);

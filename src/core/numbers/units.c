@@ -6,6 +6,7 @@
 #include "core/memory.h"
 #include "core/numbers/bounds.h"
 
+/* Checks the ranges. *identity: all offsets are 0 and all scales 1. */
 static mercer_status check(mercer_context *context, int64_t outputs, const double *offset, const double *scale,
                            bool *identity)
 {
@@ -112,6 +113,6 @@ uint64_t mrc_units_print(const mrc_units *units, int64_t outputs)
 {
     if (!mrc_units_given(units)) return 0;
     uint64_t print =
-        add_bytes(0xcbf29ce484222325u, units->offset, 2 * outputs); /* offsets and scales, which are in one block */
+        add_bytes(0xcbf29ce484222325u, units->offset, 2 * outputs); /* offsets and scales, which are one allocation */
     return add_bytes(print, units->curve.numbers, mrc_curve_size(&units->curve, outputs));
 }

@@ -5,8 +5,8 @@
  *
  *   enter   y' = (g(y) - offset) / scale          leave   f = g^-1(offset + scale f')
  *
- * with an optional monotone transform g (target_curve.h). Both are computed in double and rounded once. Losses are
- * computed for g(y).
+ * with an optional monotone transform g (target_curve.h). Both directions are computed in double and rounded once.
+ * Losses refer to g(y).
  */
 #ifndef MRC_CORE_NUMBERS_UNITS_H
 #define MRC_CORE_NUMBERS_UNITS_H
@@ -28,11 +28,11 @@ static inline bool mrc_units_given(const mrc_units *units)
     return units && units->offset;
 }
 
-/* Copies offset and scale (c each; NULL: 0, or 1) and removes any curve. Ranges: MRC_TARGET_... of bounds.h. On failure
-   the units stay unchanged. */
+/* Copies offset and scale (c each; NULL: all 0, all 1) and removes a curve. Their ranges are MRC_TARGET_... of
+   bounds.h. On failure the units stay unchanged. */
 mercer_status mrc_units_set(mrc_units *units, mercer_context *context, int64_t outputs, const double *offset,
                             const double *scale);
-/* Sets the curve, i.e. the monotone transform, and keeps offset and scale. */
+/* Sets the curve; offset and scale stay. */
 mercer_status mrc_units_bend(mrc_units *units, mercer_context *context, mrc_curve_kind kind, int64_t outputs,
                              const mercer_matrix *numbers);
 void mrc_units_clear(mrc_units *units, mercer_context *context);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Ascending sorts of numbers; of numbers with weights, for quantiles and ranks; and of row numbers by a key. */
+/* Ascending sorts: of numbers; of numbers with weights, for quantiles and ranks; of row numbers by a key. */
 #ifndef MRC_CORE_NUMBERS_WEIGHTED_H
 #define MRC_CORE_NUMBERS_WEIGHTED_H
 
@@ -45,7 +45,7 @@ static inline int mrc_keyed_compare(const void *a, const void *b)
     return order ? order : (left->row > right->row) - (left->row < right->row);
 }
 
-/* Ascending, rows of the same key by their number. */
+/* Sorts by key; rows with equal keys stay in the order of their numbers. */
 static inline void mrc_keyed_sort(mrc_keyed *list, int64_t count)
 {
     qsort(list, (size_t)count, sizeof *list, mrc_keyed_compare);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A thread that works ahead. Its state is two counters, pieces permitted and pieces done, protected by one lock. */
+/* A thread that works ahead. Its state consists of two counters, of permitted and of finished pieces, protected by one
+   lock. */
 #define _POSIX_C_SOURCE 200809L /* pthread_sigmask */
 
 #include "core/threads/background.h"
@@ -24,6 +25,7 @@ struct mrc_background {
     bool ending;
 };
 
+/* The thread: works on permitted pieces in order until the owner stops it. The lock is released during the work. */
 static void *serve(void *argument)
 {
     mrc_background *self = argument;

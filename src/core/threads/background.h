@@ -2,9 +2,9 @@
 /*
  * A thread that does numbered pieces of work before they are needed.
  *
- * The owner permits pieces 0, 1, ..., n - 1 and waits for those it needs, in order; the thread does the permitted
+ * The owner permits pieces 0, 1, ..., n - 1 and waits for those that it needs, in order; the thread does permitted
  * pieces one at a time. With a ring of R buffers, where piece i fills buffer i mod R, the owner permits piece i + R
- * when it is done with buffer i mod R: then the two never use a buffer at the same time.
+ * when it no longer needs buffer i mod R, so that the two never use a buffer at the same time.
  */
 #ifndef MRC_CORE_THREADS_BACKGROUND_H
 #define MRC_CORE_THREADS_BACKGROUND_H

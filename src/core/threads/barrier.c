@@ -17,7 +17,7 @@ struct mrc_barrier {
     pthread_mutex_t lock; /* protects the fields below */
     pthread_cond_t changed;
     int parties, users; /* users: parties that have not released the barrier */
-    int here;           /* number of parties that have arrived in this round */
+    int here;           /* number of parties that have arrived in the current round */
     int64_t round;
     struct timespec last_arrival;
     bool left, silent;        /* closed: a party has left; a wait timed out */
@@ -25,7 +25,7 @@ struct mrc_barrier {
     unsigned char arrived[];  /* (parties) 1: the party has arrived in this round */
 };
 
-/* Not a context's allocator: the thread that frees the barrier may belong to another context. */
+/* The default allocator instead of a context's: the thread that frees the barrier may belong to another context. */
 static const mercer_allocator common = {0};
 
 mrc_barrier *mrc_barrier_create(int parties)
@@ -48,6 +48,7 @@ mrc_barrier *mrc_barrier_create(int parties)
     return NULL;
 }
 
+/* Returns a time plus a number of seconds. */
 static struct timespec later(struct timespec time, double seconds)
 {
     double whole = floor(seconds);
@@ -64,7 +65,8 @@ static bool passed(struct timespec limit)
     return now.tv_sec > limit.tv_sec || (now.tv_sec == limit.tv_sec && now.tv_nsec >= limit.tv_nsec);
 }
 
-/* Called with the lock held, which waiting releases: returns when the round is complete or the barrier is closed. */
+/* Waits until the round is complete or the barrier is closed. Must be called with the lock, which is released while
+   waiting. */
 static void await(mrc_barrier *self, int64_t round, double patience)
 {
     while (self->round == round && !self->left && !self->silent) {
@@ -86,7 +88,7 @@ static void await(mrc_barrier *self, int64_t round, double patience)
 static mrc_barrier_result end_of(const mrc_barrier *self, bool arrived, unsigned char *missing,
                                  mrc_exit_message *message)
 {
-    if (arrived && self->silent) { /* even if a waiting party has left since: the timeout came first */
+    if (arrived && self->silent) { /* the timeout was first, even if a waiting party has left since */
         for (int i = 0; i < self->parties; i++) missing[i] = !self->arrived[i];
         return MRC_BARRIER_TIMEOUT;
     }

@@ -30,7 +30,7 @@ typedef struct mrc_exit_message {
 /* Creates a barrier for a number of parties; NULL if memory is short. */
 mrc_barrier *mrc_barrier_create(int parties);
 /* Arrives and waits for all others, or until `patience` seconds have passed since the last arrival (0: no limit). The
-   result says whether missing (parties) or message are set. */
+   result determines whether missing (parties) or message is set. */
 mrc_barrier_result mrc_barrier_wait(mrc_barrier *barrier, int party, double patience, unsigned char *missing,
                                     mrc_exit_message *message);
 /* Declares that this party will not arrive again. Parties that wait now or later get the message of the first party to
@@ -38,7 +38,7 @@ mrc_barrier_result mrc_barrier_wait(mrc_barrier *barrier, int party, double pati
 void mrc_barrier_leave(mrc_barrier *barrier, const mrc_exit_message *message);
 /* Returns whether a party has left, and its message; does not wait. */
 bool mrc_barrier_has_left(mrc_barrier *barrier, mrc_exit_message *message);
-/* Gives up a party's use of the barrier, once per party; the last call frees it. */
+/* Ends a party's use of the barrier. Must be called once per party; the last call frees the barrier. */
 void mrc_barrier_release(mrc_barrier *barrier);
 
 #endif

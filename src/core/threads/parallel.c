@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * parallel_for on one pool of threads for the whole process.
+ * mrc_parallel_for, on one pool of threads for the whole process.
  *
- * A loop is a struct on its caller's stack. While it can use more workers it is in the list of open loops. A thread of
- * the pool that finds it there gets a worker number and takes pieces, one at a time, until none is left. The caller is
- * worker 0 and returns when no thread works on its loop any more. The caller does all pieces that no thread takes, so
- * concurrent loops and threads that cannot be started need no special case.
+ * A loop is a struct on its caller's stack. As long as it can use more workers it is in the list of open loops. A
+ * thread of the pool that finds it there gets a worker number and takes pieces, one at a time, until none is left. The
+ * caller is worker 0 and returns when no thread works on its loop any more. It does all pieces that no thread takes, so
+ * concurrent loops, and threads that cannot be started, need no special case.
  *
  * Threads are started when a loop can first use them, and stay. A thread without work spins for SPIN_SECONDS, because
- * the next loop usually comes soon, and then sleeps. With more threads than processors it sleeps at once: spinning
- * would take the processor from a thread that has work.
+ * the next loop usually comes soon, and then sleeps. If there are more threads than processors it sleeps at once:
+ * spinning would take a processor from a thread that has work.
  *
- * A child of fork() has only the thread that called it, so its pool begins empty. (A loop must not continue in the
- * child of a fork() inside one of its pieces.) The threads are joined at exit, or when the library is unloaded.
+ * A child of fork() has only the thread that called it, so its pool begins empty. If a piece of a loop calls fork(),
+ * the child must not continue the loop. The threads are joined at exit, or when the library is unloaded.
  */
 #define _POSIX_C_SOURCE 200809L /* pthread_sigmask */
 
@@ -33,9 +33,10 @@ typedef struct loop {
     mrc_work work;
     void *argument;
     int64_t count;
-    atomic_llong next;  /* pieces 0 .. next - 1 are taken */
-    int workers, taken; /* most workers; workers besides the caller so far, under the pool's lock */
-    int counted;        /* this loop's share in pool.wanted */
+    atomic_llong next; /* next piece that is not taken yet */
+    /* largest number of workers; number of workers so far without the caller, under the pool's lock */
+    int workers, taken;
+    int counted;        /* this loop's contribution to pool.wanted */
     atomic_int helpers; /* pool threads working on this loop; changed under the pool's lock, read without it */
     struct loop *below; /* next in the list of open loops */
 } loop;
@@ -58,6 +59,7 @@ static struct {
 
 static _Thread_local bool inside_piece; /* this thread is doing a piece: nested loops run serially on it */
 
+/* Reduces the power that a spinning thread uses, and its effect on the other thread of its core. */
 static void relax(void)
 {
 #if defined(__x86_64__) || defined(__i386__)
@@ -80,6 +82,7 @@ static bool await(atomic_int *value, bool zero)
     return true;
 }
 
+/* Takes pieces until none is left. Helpers stop early at exit; the caller then does the rest. */
 static void do_pieces(loop *self, int worker)
 {
     int64_t piece;
@@ -89,6 +92,7 @@ static void do_pieces(loop *self, int worker)
 
 /* ---- Threads of the pool; all under its lock, which they release while they work or wait ------------------------ */
 
+/* Removes a loop from the list of open loops, if it is there. */
 static void close_loop(loop *self)
 {
     for (loop **at = &pool.open; *at; at = &(*at)->below) {
@@ -99,6 +103,7 @@ static void close_loop(loop *self)
     }
 }
 
+/* Makes the current thread a worker of a loop. */
 static void help(loop *self)
 {
     int worker = ++self->taken;
@@ -133,6 +138,7 @@ static void *serve(void *unused)
     return NULL;
 }
 
+/* Resets the pool in the child of a fork, which has none of its threads. */
 static void forget_threads(void)
 {
     pthread_mutex_init(&pool.lock, NULL);
@@ -162,7 +168,7 @@ static void start_threads(int wanted)
     if (most > wanted) wanted = most;
     if (wanted > MAX_THREADS) wanted = MAX_THREADS;
     if (pool.started >= wanted || !pool.knows_fork) return;
-    sigset_t all, before; /* block signals: the program's own threads handle them */
+    sigset_t all, before; /* the new threads block all signals, so that the program's own threads handle them */
     sigfillset(&all);
     if (pthread_sigmask(SIG_SETMASK, &all, &before) != 0) return;
     while (pool.started < wanted && pthread_create(&pool.threads[pool.started], NULL, serve, NULL) == 0) pool.started++;
@@ -181,12 +187,13 @@ end_threads(void)
     pthread_cond_broadcast(&pool.work_came);
     int started = pool.started;
     pthread_mutex_unlock(&pool.lock);
-    for (int i = 0; i < started; i++) /* a piece may have called exit() */
+    for (int i = 0; i < started; i++) /* not this thread itself: a piece may have called exit() */
         if (!pthread_equal(pool.threads[i], pthread_self())) pthread_join(pool.threads[i], NULL);
 }
 
 /* ---- Loops --------------------------------------------------------------------------------------------------- */
 
+/* Starts threads for a loop, adds it to the list, and wakes sleeping threads. */
 static void open_loop(loop *self)
 {
     pthread_mutex_lock(&pool.lock);
@@ -206,6 +213,7 @@ static void open_loop(loop *self)
     pthread_mutex_unlock(&pool.lock);
 }
 
+/* Waits until no helper works on the loop. */
 static void finish_loop(loop *self)
 {
     pthread_mutex_lock(&pool.lock);

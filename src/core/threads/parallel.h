@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * core/threads: a parallel loop on one pool (parallel.h), a thread that works ahead (background.h), a barrier with
- * deadlines and exit messages (barrier.h), and a count of the threads inside BLAS (section.c). No other folder starts
- * threads.
+ * core/threads: parallel loops on a pool of threads (parallel.h), a thread that works ahead (background.h), a barrier
+ * with deadlines and exit messages (barrier.h), and a count of the threads inside BLAS (section.c). No other folder
+ * starts threads.
  */
 #ifndef MRC_CORE_THREADS_PARALLEL_H
 #define MRC_CORE_THREADS_PARALLEL_H
@@ -20,8 +20,8 @@ typedef void (*mrc_work)(void *argument, int64_t index, int worker);
 /* Runs work(argument, i, worker) for i = 0 .. count - 1 on at most `threads` threads; returns when all are done. */
 void mrc_parallel_for(int threads, int64_t count, mrc_work work, void *argument);
 
-/* Enters the section of the process in which BLAS may be used, by any number of threads at once. The first thread to
-   enter calls `open`. again: a fork removed the threads that were inside last, without a call of `close`. */
+/* Enters the section in which BLAS may be used. Any number of threads may be inside at the same time; the first one to
+   enter calls `open`. again: after a fork, in which the threads inside disappeared without a call of `close`. */
 void mrc_section_enter(void (*open)(bool again));
 
 /* Leaves the section; the last thread to leave calls `close`. Each mrc_section_enter needs one call by the same

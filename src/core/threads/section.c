@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The section of threads inside BLAS, by a count. Two events need care, because other threads may be inside:
+ * The section of threads inside BLAS: a count of them. Two events need care, because other threads may be inside:
  *
- *   fork()  The child has only the thread that called it. The other threads' share of the count is dropped, and with it
- *           a lock that they might have held.
- *   exit()  OpenBLAS releases its buffers when it is unloaded. A thread that still computes in one would crash the
- *           process. So exit waits for the threads inside and admits no others.
+ *   fork()  The child has only the thread that called it. The other threads are subtracted from the count, and the
+ *           lock, which one of them might have held, is initialized again.
+ *   exit()  OpenBLAS releases its buffers when it is unloaded, and a thread that still uses one would crash. So exit
+ *           waits for the threads inside and admits no others.
  */
 #define _POSIX_C_SOURCE 200809L /* pthread_atfork */
 
@@ -16,12 +16,12 @@
 static struct {
     pthread_mutex_t lock;
     pthread_cond_t left;
-    int inside;    /* number of entries not left yet, over all threads */
+    int inside;    /* number of entries of all threads that were not left yet */
     bool unclosed; /* a fork removed threads that were inside */
     bool ending;   /* the process exits: no thread may enter */
 } section = {.lock = PTHREAD_MUTEX_INITIALIZER, .left = PTHREAD_COND_INITIALIZER};
 
-static _Thread_local int mine; /* number of entries of this thread not left yet */
+static _Thread_local int mine; /* number of entries of this thread that were not left yet */
 
 static void before_fork(void)
 {
@@ -48,7 +48,7 @@ __attribute__((constructor))
 static void
 know_forks(void)
 {
-    pthread_atfork(before_fork, after_fork, after_fork_in_child); /* fails only if memory is short */
+    pthread_atfork(before_fork, after_fork, after_fork_in_child); /* fails only if there is no memory */
 }
 
 #if defined(__GNUC__)
@@ -66,7 +66,8 @@ end_section(void)
 void mrc_section_enter(void (*open)(bool again))
 {
     pthread_mutex_lock(&section.lock);
-    while (section.ending && mine == 0) pthread_cond_wait(&section.left, &section.lock); /* forever */
+    /* wait until the process ends */
+    while (section.ending && mine == 0) pthread_cond_wait(&section.left, &section.lock);
     if (section.inside++ == 0) {
         open(section.unclosed);
         section.unclosed = false;

@@ -222,7 +222,8 @@ mercer_status mrc_array_dtype(const mrc_array *array, const mrc_input *input, in
     return mrc_fail(input->context, MERCER_ERROR_DTYPE, "%s: contains text; samples must be numbers", input->path);
 }
 
-/* Returns whether the stored bytes can be used in place as a matrix of that dtype. */
+/* Returns whether the stored bytes can be used in place as a matrix of that dtype: same type, byte order and storage
+   order, and aligned. */
 static bool serves_as_it_is(const mrc_array *array, mercer_dtype dtype)
 {
     bool same = (array->element == MRC_ELEMENT_F64 && dtype == MERCER_F64) ||
@@ -234,6 +235,7 @@ static bool serves_as_it_is(const mrc_array *array, mercer_dtype dtype)
            (uintptr_t)array->data % (size_t)array->item == 0;
 }
 
+/* Stores a value that the dtype can represent, including the types that mrc_store does not write. */
 static void store_element(const mercer_matrix *matrix, int64_t i, int64_t j, double value)
 {
     if (matrix->dtype == MERCER_U8)

@@ -15,7 +15,7 @@
 
 enum { SIDE = 32, PLANES = 3, PLANE = SIDE * SIDE, PIXELS = PLANES * PLANE };
 
-/* A label of a record: its byte offset, before the pixels, and the number of classes. */
+/* A label of a record: its name, its byte offset in the record, and the number of classes. */
 typedef struct label {
     const char *name;
     int place, classes;
@@ -44,6 +44,7 @@ static mercer_status find_label(const kind *of, const mrc_reading *reading, cons
                     reading->name, target, of->title, of->labels == 1 ? "'label'" : "'fine' and 'coarse'");
 }
 
+/* Adds the number of records of a file to *total. The format has no magic bytes, so the size is the only check. */
 static mercer_status count_records(const kind *of, const mrc_input *input, int64_t *total)
 {
     int64_t record = of->labels + PIXELS;
@@ -55,6 +56,7 @@ static mercer_status count_records(const kind *of, const mrc_input *input, int64
                     of->labels == 1 ? "" : "s");
 }
 
+/* Allocates samples and targets for the slice. */
 static mercer_status make_room(mrc_reading *reading, mercer_dataset *dataset)
 {
     const mrc_input *input = reading->input;
@@ -70,6 +72,7 @@ static mercer_status make_room(mrc_reading *reading, mercer_dataset *dataset)
     return mrc_targets_open(&reading->targets, input->context, reading->name, MRC_TARGETS_LABELS, rows);
 }
 
+/* Adds the label of a record to the targets, after checking its range. */
 static mercer_status take_label(const kind *of, const label *wanted, mrc_reading *reading, const uint8_t *record,
                                 int64_t place)
 {
@@ -98,6 +101,7 @@ static mercer_status read_file(const kind *of, const label *wanted, mrc_reading 
     return MERCER_OK;
 }
 
+/* Reads the slice from the files of one kind. */
 static mercer_status read_kind(const kind *of, mrc_reading *reading, mercer_dataset *dataset)
 {
     const label *wanted = NULL;
@@ -129,5 +133,5 @@ const mrc_format mrc_format_cifar10 = {.name = "cifar10",
                                        .has_header = true,
                                        .read_samples = read_cifar10};
 
-/* Without endings: its file names, train.bin and test.bin, could belong to any format. */
+/* No endings are listed, because its file names, train.bin and test.bin, could belong to any format. */
 const mrc_format mrc_format_cifar100 = {.name = "cifar100", .has_header = true, .read_samples = read_cifar100};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The list of formats, and detection of a file's format: by its magic bytes, else by its file name, else by what its
- * text looks like. To add a format, add its name to the list and define its mrc_format at the end of its reader.
+ * The list of formats, and detection of a file's format: by magic bytes, else by file name, else by the look of its
+ * text. To add a format, add its name to the list and define its mrc_format at the end of its reader.
  */
 #define _XOPEN_SOURCE 700 /* strncasecmp */
 
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* In the order in which messages list them. */
+/* the order in which messages list the formats */
 #define FORMATS(X)    X(npy) X(idx) X(csv) X(tsv) X(libsvm) X(cifar10) X(cifar100) X(raw) X(text)
 #define DECLARE(name) extern const mrc_format mrc_format_##name;
 #define POINT(name)   &mrc_format_##name,
@@ -62,6 +62,7 @@ static bool has_ending(const mrc_format *format, const char *path, size_t length
     return false;
 }
 
+/* Finds the format by the ending of a file name, before .gz if it has that. */
 static const mrc_format *by_ending(const char *path)
 {
     size_t length = strlen(path);
@@ -78,6 +79,7 @@ static const mrc_format *by_mark(const mrc_input *input)
     return NULL;
 }
 
+/* Finds the format of text. The list is searched from the end, because earlier formats accept more. */
 static const mrc_format *by_text(const mrc_input *input, bool targets)
 {
     size_t seen = input->bytes < 4096 ? (size_t)input->bytes : 4096;
@@ -106,6 +108,7 @@ static const char *foreign_name(const mrc_input *input)
     return NULL;
 }
 
+/* Finds the format of one file: the named one, or the detected one. Fails for file types that other programs read. */
 static mercer_status find(const mrc_format **out, const mrc_input *input, const char *name, bool targets)
 {
     char names[NAMES_CHARS];
@@ -121,7 +124,8 @@ static mercer_status find(const mrc_format **out, const mrc_input *input, const 
                         input->path, foreign, list_names(names, false, " and "));
     *out = by_mark(input);
     if (!*out) *out = by_ending(input->path);
-    if (*out && !targets && !mrc_format_holds(*out, false)) *out = NULL; /* the suffix of a targets-only format */
+    /* a file of samples whose ending belongs to a format for targets */
+    if (*out && !targets && !mrc_format_holds(*out, false)) *out = NULL;
     if (!*out) *out = by_text(input, targets);
     if (*out && mrc_format_holds(*out, targets)) return MERCER_OK;
     return mrc_fail(input->context, MERCER_ERROR_FORMAT, "%s: the format is not recognized; set it to one of: %s",

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Decompresses a gzip file into memory, or into a temporary file if it would take too much memory.
+ * Decompression of a gzip file into memory, or into a temporary file if it would take too much memory.
  *
- * The size stored at the end of the file is only a hint and may be wrong. It is capped by the memory limit and by the
- * largest compression ratio of deflate; if it was too small, the buffer grows.
+ * The uncompressed size stored at the end of the file is only a hint: it may be wrong, or maliciously large. It is
+ * capped by the memory limit and by the largest compression ratio of deflate; if it is too small, the buffer grows.
  */
 #include "core/file/spill.h"
 #include "core/memory.h"
@@ -27,9 +27,10 @@ typedef struct unpacking {
     mrc_spill spill; /* temporary file that receives full buffers, if `spills` */
     mrc_mapping map; /* mapping of the temporary file */
     bool spills;
-    const char *released; /* end of the pages of the compressed file already released */
+    const char *released; /* the pages of the compressed file before this address were released */
 } unpacking;
 
+/* zlib's allocator, so that its memory is counted with all other memory of the context. */
 static void *allocate(void *user, unsigned count, unsigned size)
 {
     void *memory;
@@ -52,6 +53,7 @@ static int64_t size_hint(const mrc_input *input)
     return hint + 1;
 }
 
+/* Moves the decompressed bytes from the buffer to the temporary file. */
 static mercer_status empty_room(unpacking *self)
 {
     int64_t made = self->made;
@@ -110,6 +112,7 @@ static mercer_status advance(unpacking *self, bool *ended)
     return MERCER_OK;
 }
 
+/* Returns whether the rest of the file is padding, which some tools append. */
 static bool only_zeros_left(const unpacking *self)
 {
     for (int64_t i = self->taken; i < self->input->bytes; i++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * IDX files: two zero bytes, element type, number of dimensions, the sizes as big-endian 32-bit numbers, the elements
- * (big-endian too).
+ * IDX files, the format of MNIST: two zero bytes, element type, number of dimensions, the sizes as 32-bit numbers, then
+ * the elements. All numbers are big-endian.
  */
 #include "data/files/readers.h"
 
@@ -18,6 +18,7 @@ static bool element_of(uint8_t code, mrc_element *element)
     }
 }
 
+/* Reads the header; `shape` is not used. */
 static mercer_status parse(mrc_array *out, const mrc_input *input, const char *shape)
 {
     (void)shape;
@@ -44,6 +45,7 @@ static mercer_status parse(mrc_array *out, const mrc_input *input, const char *s
     return mrc_array_place(out, input, offset);
 }
 
+/* Two zero bytes are weak evidence, so the type and the number of dimensions must be valid as well. */
 static bool is_marked(const mrc_input *input)
 {
     const uint8_t *data = input->data;

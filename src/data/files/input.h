@@ -19,9 +19,10 @@
 #include <stdbool.h>
 
 typedef struct mrc_budget {
+    /* limit of memory for data that are read, and its use so far, in bytes */
     int64_t allowed, used;
-    /* bytes; data read from text that needs more than this, or more than is left of `allowed`, goes to a temporary file
-       (core/file/spill.h) that is mapped; 0: never */
+    /* limit in bytes: data that are read from text and need more than this, or more than is left of `allowed`, go to a
+       temporary file (core/file/spill.h), which is mapped; 0: never */
     int64_t spill;
     bool copies; /* true: read files into memory instead of mapping them */
 } mrc_budget;
@@ -42,7 +43,7 @@ typedef struct mrc_input {
     mrc_mapping map; /* mapping that contains `data`; empty if `data` is in `memory` or belongs to the caller */
     int64_t copied;  /* bytes counted in the budget for a file read into memory */
     void *memory;    /* decompressed content, owned; or NULL */
-    bool part;       /* true: one of several files, which may have no rows; a text file may even be empty */
+    bool part;       /* true: one of several files; it may then have no rows, and a text file may be empty */
 } mrc_input;
 
 /* Opens a file, mapped or (budget->copies) read into memory, and decompresses gzip content. */
@@ -52,8 +53,9 @@ void mrc_input_close(mrc_input *input);
 /* Replaces gzip data by the decompressed content. */
 mercer_status mrc_gzip_unpack(mrc_input *input);
 
-/* Releases the pages of a mapped file between *done and the read position `at` and moves *done there, in steps of at
-   least 1 MiB, so that resident memory does not grow with the file. Has no effect if budget->spill is 0. */
+/* Releases the pages of a mapped file between *done and the read position `at`, once there are at least 1 MiB of them,
+   and advances *done. Called while a file is read from start to end, this keeps resident memory small. Has no effect if
+   budget->spill is 0. */
 void mrc_input_release(const mrc_input *input, const char **done, const char *at);
 
 /* Returns whether the file begins with these bytes. */

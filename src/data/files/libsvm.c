@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * LIBSVM and SVMlight text: "label index:value index:value ... # comment", made dense.
+ * LIBSVM and SVMlight text, "label index:value index:value ... # comment", read as dense samples.
  *
  * Indices are in ascending order. They count from 1, or from 0 if index 0 occurs anywhere in the files. A first pass
  * checks the whole text and finds the number of rows and features, so that memory is allocated (or refused) before
  * values are stored; a second pass reads the values.
  *
- * Values are rounded to float. Unlike in columns of tables (data/schema/origin.c), no origin is subtracted first: a
- * feature that a row does not list is 0, and would not stay 0. A warning reports features whose values float cannot
+ * Values are rounded to float. Unlike for columns of tables (data/schema/origin.c), no origin is subtracted first,
+ * because features that a row does not list must stay 0. A warning reports features whose values float cannot
  * distinguish: rounding changed a value by more than 2^-17 of the feature's range, or a value above 2^24.
  */
 #include "core/matrix.h"
@@ -18,7 +18,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Largest rounding error of a feature, and the value that had it. */
+/* Largest rounding error of a feature (off), and the value that had it. */
 typedef struct rounding {
     double off, value;
     double first; /* first value of the feature */
@@ -56,6 +56,7 @@ static bool is_space(char c)
     return c == ' ' || c == '\t' || c == '\r';
 }
 
+/* Splits the next word off a line. Returns false at the end. */
 static bool next_word(words *line, words *word)
 {
     while (line->at < line->end && is_space(*line->at)) line->at++;
@@ -76,6 +77,7 @@ static bool parse_index(const char *at, const char *end, int64_t *index)
     return *index < INT64_C(1) << 31;
 }
 
+/* Stores a value as float, and updates the rounding statistics of its feature. */
 static void keep_value(sparse *self, const sink *to, int64_t feature, double value)
 {
     to->row[feature] = (float)value;
@@ -87,6 +89,7 @@ static void keep_value(sparse *self, const sink *to, int64_t feature, double val
     of->any = true;
 }
 
+/* Parses index:value, checks the order of indices, and stores the value unless this is the first pass. */
 static mercer_status read_pair(sparse *self, int64_t line, words word, const sink *to, int64_t *previous)
 {
     const char *colon = memchr(word.at, ':', (size_t)(word.end - word.at));
@@ -152,6 +155,7 @@ static mercer_status walk_file(sparse *self, const mercer_matrix *x, int64_t bas
     return MERCER_OK;
 }
 
+/* Reads all records of all files. x NULL: first pass, which only checks and counts. */
 static mercer_status walk(sparse *self, const mercer_matrix *x, int64_t base, mrc_targets *targets)
 {
     self->records = 0;
@@ -166,8 +170,8 @@ static mercer_status walk(sparse *self, const mercer_matrix *x, int64_t base, mr
 }
 
 /* Refuses a number of features that is implausible for the size of the files, unless the caller has given it: a file of
-   a few bytes can contain any index. MOST_RATIO is in bytes of dense samples per byte of text; real files stay far
-   below it (news20: 800). */
+   a few bytes can contain any index and would need any amount of memory. MOST_RATIO is in bytes of dense samples per
+   byte of text; real files are far below it (news20: 800). */
 static mercer_status check_claim(const sparse *self, int64_t cols, int64_t bytes)
 {
     enum { FREE_BYTES = 64 << 20, MOST_RATIO = 4096 };
@@ -182,6 +186,7 @@ static mercer_status check_claim(const sparse *self, int64_t cols, int64_t bytes
                     reading->name, (long long)self->largest, (long long)cols, (long long)bytes, (long long)held);
 }
 
+/* Allocates samples, initially 0, and targets for the slice. */
 static mercer_status make_room(sparse *self, mercer_dataset *dataset, int64_t cols)
 {
     mrc_reading *reading = self->reading;
@@ -214,6 +219,7 @@ static bool is_coarse(const mercer_matrix *x, int64_t feature, rounding of)
     return high - low < of.off * least_range;
 }
 
+/* Warns once about all features whose values float cannot distinguish, with the first of them as the example. */
 static void warn_coarse(const sparse *self, const mercer_matrix *x, int64_t base)
 {
     int64_t first = -1, count = 0;
@@ -229,7 +235,8 @@ static void warn_coarse(const sparse *self, const mercer_matrix *x, int64_t base
              self->reading->name, (long long)first + (long long)base, value, (double)(float)value, (long long)count);
 }
 
-/* The format does not define the first index, 0 or 1, and another file with the same features may lack index 0. */
+/* Warns that index 0 occurs. The format does not define whether indices begin with 0 or 1, and another file with the
+   same features may have no index 0; its features would then be shifted by one. */
 static void warn_zero_based(const sparse *self)
 {
     if (self->least != 0) return;
@@ -264,8 +271,8 @@ static mercer_status read_samples(mrc_reading *reading, mercer_dataset *dataset)
     return MERCER_OK;
 }
 
-/* Returns whether the second word begins with digits and a colon. Files of targets do not get here: the text format,
-   later in the list, has accepted them before. */
+/* Returns whether the second word begins with digits and a colon. This is never called for files of targets, because
+   the text format comes later in the list, is asked first, and accepts them all. */
 static bool looks_like(const mrc_input *input, bool targets)
 {
     int64_t i = 0, end = mrc_min(input->bytes, 4096);

@@ -2,7 +2,7 @@
 /*
  * NPY files: "\x93NUMPY", version, length of the header, and a header such as
  *     {'descr': '<f8', 'fortran_order': False, 'shape': (3, 4), }
- * then the elements. The header is a Python literal; only what numpy writes is understood, nothing is evaluated.
+ * then the elements. The header is a Python literal. Only the subset that numpy writes is accepted.
  */
 #include "data/files/readers.h"
 
@@ -17,6 +17,7 @@ typedef struct header {
     bool have_descr, have_order, have_shape;
 } header;
 
+/* Fails with the offset of the current position. */
 static mercer_status fail_header(const header *self, const char *what)
 {
     return mrc_fail(self->input->context, MERCER_ERROR_FORMAT, "%s: NPY header at offset %lld: %s", self->input->path,
@@ -37,6 +38,7 @@ static bool take(header *self, char wanted)
     return true;
 }
 
+/* Skips spaces, and then a word if it comes next. Returns whether it did. */
 static bool take_word(header *self, const char *word)
 {
     skip_spaces(self);
@@ -96,6 +98,7 @@ static bool order_is_swapped(char order)
     return order == (little ? '>' : '<');
 }
 
+/* Reads the element type, such as '<f8'. */
 static mercer_status take_descr(header *self, mrc_array *array)
 {
     char text[64], excerpt[MRC_EXCERPT_CHARS];
@@ -133,6 +136,7 @@ static mercer_status take_size(header *self, int64_t *size)
     return MERCER_OK;
 }
 
+/* Reads the tuple of sizes; the comma after the last one is optional. */
 static mercer_status take_shape(header *self, mrc_array *array)
 {
     if (!take(self, '(')) return fail_header(self, "'shape' is not a tuple of sizes");
@@ -147,6 +151,7 @@ static mercer_status take_shape(header *self, mrc_array *array)
     return MERCER_OK;
 }
 
+/* Reads one entry of the dictionary. Each must occur exactly once, in any order. */
 static mercer_status take_entry(header *self, mrc_array *array)
 {
     char key[32];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* File names with wildcards. The folder is scanned twice, to measure and to copy, for a single allocation. */
+/* Expansion of file names with wildcards. The folder is scanned twice, to count the matches and to copy them, so that
+   one allocation suffices. */
 #define _XOPEN_SOURCE 700 /* fnmatch, stat */
 
 #include "data/opening.h"
@@ -42,6 +43,7 @@ static int compare_digits(const char **a, const char **b)
     return is_digit(**a) ? 1 : is_digit(**b) ? -1 : first;
 }
 
+/* Compares paths in natural order: runs of digits as numbers, all else by bytes. */
 static int compare_names(const void *left, const void *right)
 {
     const char *a = *(const char *const *)left, *b = *(const char *const *)right;
@@ -56,7 +58,8 @@ static int compare_names(const void *left, const void *right)
         }
     }
     if (*a != *b) return (unsigned char)*a - (unsigned char)*b;
-    return strcmp(*(const char *const *)left, *(const char *const *)right); /* equal as numbers: part-2 and part-02 */
+    /* equal as numbers, such as part-2 and part-02 */
+    return strcmp(*(const char *const *)left, *(const char *const *)right);
 }
 
 /* ---- Searching ------------------------------------------------------------------------------------------------ */
@@ -93,8 +96,7 @@ static mercer_status measure(search *self, int64_t *count, int64_t *bytes)
                     self->name);
 }
 
-/* Copies and sorts the matches. Files created after they were counted are ignored, as if they had been created
-   later. */
+/* Copies and sorts the matches. Files that were created after the count are ignored. */
 static mercer_status copy_matches(search *self, mrc_names *out, int64_t bytes)
 {
     char *at = (char *)(out->list + out->count), *end = at + bytes;

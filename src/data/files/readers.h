@@ -42,9 +42,9 @@ struct mrc_format {
     bool labels;                             /* true: integers in a file of targets are class labels */
     bool no_targets;                         /* true: never a file of targets only */
     char separator;                          /* column separator of a table; newline: a single column; 0: detect it */
-    /* is_marked: the file begins with the magic bytes of the format. looks_like: text looks like this format; called if
-       neither magic bytes nor the file name decide, from the last format of the list to the first. `targets`: the file
-       should contain only targets. */
+    /* is_marked: returns whether the file begins with the magic bytes of the format. looks_like: returns whether text
+       could be in this format; called if neither magic bytes nor the file name decide, for the last format of the list
+       first. targets: the file should contain only targets. */
     bool (*is_marked)(const mrc_input *input);
     bool (*looks_like)(const mrc_input *input, bool targets);
     /* Array formats: parse the header and check it against the file size, without copying data. shape: layout given by
@@ -53,7 +53,8 @@ struct mrc_format {
     /* Other formats: fill the dataset with dense samples and collect its targets. */
     mercer_status (*read_samples)(mrc_reading *reading, mercer_dataset *dataset);
     /* Read files of targets only, for `expected` samples: all columns, or those named by the options. Several columns
-       become the dataset's values at once; a single one stays in reading->targets, for mrc_targets_settle. */
+       become the dataset's values directly; a single one is collected in reading->targets, because it may be a class
+       (mrc_targets_settle). */
     mercer_status (*read_targets)(mrc_reading *reading, mercer_dataset *dataset, int64_t expected);
 };
 

@@ -26,6 +26,7 @@
 
 enum { MOST_PARTS = 5, PART_CHARS = 128 };
 
+/* Mixed into the seed, so that augmentation and the order of samples draw different numbers. */
 #define SEED_SALT UINT64_C(0x6175676d656e7473)
 
 typedef enum part_kind { NOISE, SHIFT, CROP, FLIP, MIXUP, KINDS } part_kind;
@@ -56,6 +57,7 @@ static const mrc_spec_form forms[KINDS] = {
     [MIXUP] = {"mixup", "mixup:alpha=0.4", {{"alpha", AT(alpha), MRC_REAL, true, false, 0, 1e6, 0}}},
 };
 
+/* Checks that a part that moves pixels has images whose shape fits the number of features. */
 static mercer_status check_image(mercer_context *context, const mrc_augment_shape *shape, const part *found)
 {
     const char *name = forms[found->kind].name;
@@ -89,6 +91,7 @@ static size_t part_length(const char *text)
     return strlen(text);
 }
 
+/* Reads the parts of a specification, joined by '+'. */
 static mercer_status read_parts(mercer_context *context, mrc_augment *self, const char *spec)
 {
     const mrc_spec_grammar grammar = {"augmentation", MERCER_ERROR_ARGUMENT, forms, sizeof *forms, KINDS};
@@ -212,6 +215,7 @@ static double log_gamma_number(mrc_rng rng, uint64_t *k, double shape)
     }
 }
 
+/* Draws a Beta(alpha, alpha) number (see the top of the file). */
 static double beta_number(mrc_rng rng, uint64_t k, double alpha)
 {
     double a = log_gamma_number(rng, &k, alpha), b = log_gamma_number(rng, &k, alpha);
@@ -231,6 +235,8 @@ int64_t mrc_augment_partner(const mrc_augment *self, int64_t pass, int64_t k, in
 
 /* ---- Samples in host memory ------------------------------------------------------------------------------------ */
 
+/* Mixes all samples of a block into the spare buffers, and swaps these with the block. In place, a sample would be
+   mixed with a partner that has already changed. */
 static void mix(const mrc_augment *self, mrc_augment_block *block)
 {
     const mercer_matrix x = block->x, y = block->y, to_x = block->spare_x, to_y = block->spare_y;
@@ -245,6 +251,7 @@ static void mix(const mrc_augment *self, mrc_augment_block *block)
     block->spare_x = x, block->spare_y = y;
 }
 
+/* Moves or mirrors the images of a block, through a buffer for one row. */
 static void move(const mrc_augment *self, int index, const mrc_change *change, const mrc_augment_block *block)
 {
     const mercer_matrix *x = &block->x;

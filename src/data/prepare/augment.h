@@ -19,8 +19,8 @@ typedef struct mrc_augment_shape {
 mercer_status mrc_augment_create(mrc_augment **out, mercer_context *context, const char *spec,
                                  const mrc_augment_shape *shape, uint64_t seed);
 void mrc_augment_free(mercer_context *context, mrc_augment *augment);
-/* Returns whether samples are mixed with others of their block. Then the caller must form the same blocks however the
-   samples are read, and must provide the spare buffers. */
+/* Returns whether samples are mixed with others of their block. The caller must then form the same blocks in every
+   reading order, and must provide the spare buffers. */
 int mrc_augment_mixes(const mrc_augment *augment);
 
 /* A block of samples k = first, first + 1, ... of a pass, changed in place, or written to the spare buffers if samples

@@ -14,6 +14,7 @@
 #define ADD_GROUPS add_groups
 #include "data/prepare/linear_map_body.h"
 
+/* Returns the kernel for the context's instruction set. */
 static mrc_map_add *best_for(const mercer_context *context)
 {
 #if defined(MERCER_X86)
@@ -24,6 +25,7 @@ static mrc_map_add *best_for(const mercer_context *context)
     return add_groups;
 }
 
+/* Fills map->packed; columns after the last one are 0. */
 static void pack(mrc_linear_map *map)
 {
     for (int64_t group = 0; group * MRC_MAP_GROUP < map->width; group++)

@@ -2,7 +2,7 @@
 /*
  * The linear map that applies a kernel's metric to its points, y = x A: with M = A A' the distance of mapped points is
  * |y - y'|^2 = (x - x') M (x - x')'. A is (d, d') with d' <= d, or diagonal. It is plain data, so that model files can
- * store it; features/metric.h describes where metrics come from.
+ * store it. features/metric.h computes it from a metric.
  */
 #ifndef MRC_DATA_PREPARE_LINEAR_MAP_H
 #define MRC_DATA_PREPARE_LINEAR_MAP_H
@@ -12,8 +12,8 @@
 #include <stdbool.h>
 
 /*
- * Adds to sums (MRC_MAP_ROWS, MRC_MAP_STRIP) the products of `count` features of MRC_MAP_ROWS rows x, `stride` doubles
- * apart, with `groups` groups of MRC_MAP_GROUP columns of A, `step` doubles apart.
+ * Adds products of rows and columns of A to sums (MRC_MAP_ROWS, MRC_MAP_STRIP). x: `count` features of MRC_MAP_ROWS
+ * rows, which are `stride` doubles apart. a: `groups` groups of MRC_MAP_GROUP columns, which are `step` doubles apart.
  */
 typedef void mrc_map_add(int64_t groups, int64_t step, int64_t count, const double *a, const double *x, int64_t stride,
                          double *sums);
@@ -23,7 +23,9 @@ typedef struct mrc_linear_map {
     int64_t features, width; /* d, d'; equal if A is diagonal */
     bool diagonal;
     double *values; /* (d, d'), or the diagonal (d) */
-    double *packed; /* (groups of 8 columns, d, 8), zeros after the last column; NULL if diagonal; one block with it */
+    /* (groups of 8 columns, d, 8) A in groups of columns, padded with zeros, in the allocation of this struct; NULL if
+       diagonal */
+    double *packed;
     mrc_map_add *add;
 } mrc_linear_map;
 

@@ -19,6 +19,7 @@
 #include <float.h>
 #include <math.h>
 
+/* COMPUTED_ROWS: number of computed samples that represent the infinite sequence. */
 enum { BLOCK_ROWS = 1024, COMPUTED_ROWS = 4096 };
 
 typedef struct moments {
@@ -42,6 +43,7 @@ static mercer_status open_moments(moments *out, mrc_scope *scope, int64_t column
     return MERCER_OK;
 }
 
+/* Updates the moments with rows of y; rows of weight 0 do not count. */
 static mercer_status add_rows(moments *self, const mercer_matrix *y, const double *weights)
 {
     for (int64_t i = 0; i < y->rows; i++, self->before++) {
@@ -72,8 +74,8 @@ static bool is_constant(double mean, double deviation)
     return !(deviation > 4 * DBL_EPSILON * fabs(mean)) || deviation < DBL_MIN;
 }
 
-/* Refuses values that differ by more than rounding, but whose squares underflow: the deviation would be lost, and with
-   it every digit of the targets. */
+/* Refuses values whose differences exceed rounding but have squares that underflow: their deviation would become 0, and
+   standardizing would destroy them. */
 static mercer_status check_width(const moments *self, int64_t j, double width)
 {
     double low = self->low[j], high = self->high[j], largest = fmax(fabs(low), fabs(high));
@@ -86,6 +88,7 @@ static mercer_status check_width(const moments *self, int64_t j, double width)
         (long long)j, name ? " '" : "", name ? name : "", name ? "'" : "", low, high, MRC_TARGET_SCALE_LEAST);
 }
 
+/* Writes the results. Fails if there is no weight, or if a square overflows or underflows. */
 static mercer_status settle(const moments *self, double *mean, double *deviation)
 {
     if (!(self->weight > 0))
@@ -117,6 +120,7 @@ mercer_status mrc_moments(mercer_context *context, const mercer_matrix *y, const
 
 /* ---- Datasets ------------------------------------------------------------------------------------------------ */
 
+/* Computes the moments of one-hot targets from the weights of the classes. */
 static mercer_status count_classes(moments *self, const mercer_dataset *dataset)
 {
     double n = 0;

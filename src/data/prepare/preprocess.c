@@ -9,8 +9,8 @@
  *   blend                 y_j = (x_j - shift_j) factor_j + rank_weight_j R_j(x_j)   (preprocess_blend.c)
  *   then, with a metric   y A, or y_j a_j
  *
- * x (n, d) of any dtype, y (n, d) f32 or f64; shift, factor (d). All arithmetic is double, rounded once to the type of
- * y, with one chain per element, so a row's result depends, bit for bit, on that row only. Cost: O(n d).
+ * x (n, d) of any dtype, y (n, d) f32 or f64; shift, factor (d). All arithmetic is in double, rounded once to the type
+ * of y. Rows are independent: the result of a row is bitwise identical in every batch. Cost: O(n d).
  *
  * Caveat: |x|^2 of values beyond 1e154 overflows, below 1e-154 it loses bits; such rows are divided by their largest
  * magnitude first.
@@ -113,9 +113,9 @@ void mrc_preprocess_free(mercer_preprocess *self)
 {
     if (!self) return;
     mrc_linear_map_free(self->context, self->map);
-    mrc_free(self->context, self->shift);       /* and factor: one allocation */
-    mrc_free(self->context, self->knots);       /* and normal */
-    mrc_free(self->context, self->rank_weight); /* and unit and flag */
+    mrc_free(self->context, self->shift);       /* shift and factor are one allocation */
+    mrc_free(self->context, self->knots);       /* knots and normal are one allocation */
+    mrc_free(self->context, self->rank_weight); /* rank_weight, unit and flag are one allocation */
     mrc_free(self->context, self);
 }
 
@@ -158,8 +158,8 @@ mercer_dtype mrc_preprocess_dtype(const mercer_preprocess *self, mercer_dtype dt
     return dtype == MERCER_F64 ? MERCER_F64 : MERCER_F32;
 }
 
-/* PIECE: features handled together, because loops of constant length become vector code. TOGETHER: rows that are mapped
-   by A together. */
+/* PIECE: number of features that are processed at a time, constant so that compilers vectorize the loops. TOGETHER:
+   number of rows that are multiplied by A at a time. */
 enum { PIECE = 64, TOGETHER = 32 };
 
 /* Loads up to PIECE features of a row as doubles; the rest of the piece is 0. */
@@ -194,6 +194,7 @@ typedef struct row_norm {
     double largest, root;
 } row_norm;
 
+/* Sums the squares of a row divided by `divisor`, in PIECE partial sums so that compilers vectorize it. */
 static double sum_of_squares(const mercer_matrix *x, int64_t row, double divisor)
 {
     double lanes[PIECE] = {0}, sum = 0;
@@ -209,6 +210,7 @@ static double sum_of_squares(const mercer_matrix *x, int64_t row, double divisor
     return sum;
 }
 
+/* Returns the norm of a row; scales the row first only if its squares could overflow or underflow. */
 static row_norm norm_of(const mercer_matrix *x, int64_t row)
 {
     double sum = sum_of_squares(x, row, 1), largest = 0;
@@ -218,6 +220,7 @@ static row_norm norm_of(const mercer_matrix *x, int64_t row)
     return (row_norm){largest, sqrt(sum_of_squares(x, row, largest))};
 }
 
+/* Applies all of the preprocessing except the map to features first .. first + count - 1. */
 static void transform_piece(const mercer_preprocess *self, row_norm norm, int64_t first, int64_t count,
                             double piece[PIECE])
 {
@@ -398,6 +401,7 @@ typedef struct reading {
     int64_t room;         /* rows per block */
 } reading;
 
+/* A task of mrc_parallel_for: fetches a block of rows into the worker's buffer and preprocesses it. */
 static void read_piece(void *argument, int64_t piece, int worker)
 {
     const reading *job = argument;

@@ -51,7 +51,8 @@ const char *mrc_preprocess_name(mrc_preprocess_kind kind);
 const char *mrc_preprocess_stored_spec(const mercer_preprocess *self);
 bool mrc_preprocess_find_stored(const char *name, mrc_preprocess_kind *kind);
 
-/* Makes a preprocessing from its parts; shift and factor (features) are copied, NULL if features is 0. Sets spec. */
+/* Makes a preprocessing from its parts. shift and factor (features) are copied; they are NULL if features is 0. Sets
+   spec. */
 mercer_status mrc_preprocess_create(mercer_preprocess **out, mercer_context *context, mrc_preprocess_kind kind,
                                     double scale, int64_t features, const double *shift, const double *factor);
 /* Sets the quantiles (features, MRC_RANK_KNOTS) of a RANK or BLEND, copied. */
@@ -117,19 +118,18 @@ bool mrc_preprocess_fold(mercer_preprocess *preprocess, mercer_kernel *kernel);
    untouched on failure. */
 mercer_status mrc_moments(mercer_context *context, const mercer_matrix *y, const double *weights, double *mean,
                           double *deviation);
-/* Does the same for the targets of a dataset, one-hot for classes; computed samples are represented by the first
-   4096. */
+/* Does the same for the targets of a dataset, one-hot for classes. Of computed samples the first 4,096 are used. */
 mercer_status mrc_dataset_moments(const mercer_dataset *dataset, double *mean, double *deviation);
 
 /* Returns the preprocessing that auto selects for samples of a type. format: that of the dataset ("csv", "npy", ...);
    NULL: a matrix. */
 const char *mrc_preprocess_auto(const char *format, mercer_dtype dtype);
-/* Return the string that specifies the preprocessing, and the kernel before folding (NULL if nothing was folded). self
-   NULL: no preprocessing. */
+/* Return the specification of the preprocessing, and the kernel before folding (NULL if nothing was folded). self may
+   be NULL: no preprocessing. */
 const char *mrc_preprocess_spec(const mercer_preprocess *self);
 const mercer_kernel *mrc_preprocess_kernel(const mercer_preprocess *self);
-/* Return the number of features and the type of a preprocessed sample that had `features` features and type `dtype`.
-   self NULL: no preprocessing. */
+/* Return the number of features, and the type, of a preprocessed sample that has `features` features and type `dtype`
+   before. self may be NULL: no preprocessing. */
 int64_t mrc_preprocess_width(const mercer_preprocess *self, int64_t features);
 mercer_dtype mrc_preprocess_dtype(const mercer_preprocess *self, mercer_dtype dtype);
 

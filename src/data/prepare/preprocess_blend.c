@@ -22,6 +22,7 @@
 
 /* ---- Applying ------------------------------------------------------------------------------------------------ */
 
+/* Returns the rank transform of x in feature k. */
 static double rank_value(const mercer_preprocess *self, int64_t k, double x)
 {
     return mrc_rank_value(self->knots + k * MRC_RANK_KNOTS, self->normal, x);

@@ -24,6 +24,7 @@
 #include <math.h>
 #include <string.h>
 
+/* COLUMNS: columns that one task processes, few enough for its statistics to stay in the cache. */
 enum { COLUMNS = 128, BLOCK_BYTES = 8 << 20 };
 
 typedef struct pass {
@@ -33,6 +34,7 @@ typedef struct pass {
     int *bad;                       /* (pieces of COLUMNS columns) 1 if the piece has a value that is not finite */
 } pass;
 
+/* A task of mrc_parallel_for: adds the rows of the block to the statistics of COLUMNS columns. */
 static void add_rows(void *argument, int64_t index, int worker)
 {
     (void)worker;
@@ -61,6 +63,7 @@ static void add_rows(void *argument, int64_t index, int worker)
     if (odd != 0) self->bad[index] = 1;
 }
 
+/* Fails with the position of the first value that is not finite. */
 static mercer_status fail_odd(mercer_context *context, const mercer_matrix *block, int64_t before)
 {
     for (int64_t i = 0; i < block->rows; i++)
@@ -87,6 +90,7 @@ static mercer_matrix block_of(const mercer_dataset *data, int64_t first, int64_t
     return block;
 }
 
+/* Reads all rows, block by block, and updates the statistics. */
 static mercer_status run_pass(mercer_context *context, pass *self, const mercer_dataset *data, int64_t rows_at_once,
                               void *buffer)
 {
@@ -148,6 +152,7 @@ static mercer_status finish(mercer_context *context, pass *self, mrc_preprocess_
     return MERCER_OK;
 }
 
+/* Fits a STANDARDIZE or MINMAX. */
 static mercer_status fit_features(mercer_preprocess **out, mercer_context *context, mrc_preprocess_kind kind,
                                   const mercer_dataset *data)
 {

@@ -7,7 +7,7 @@
 
 enum {
     MRC_LEVEL_SIZE = 2, /* size of a 0/1 feature of a category compared with numbers of variance 1 */
-    MRC_LEVEL_SIGNS = 4 /* a flag for missing values has 1 / MRC_LEVEL_SIGNS of the size of a level */
+    MRC_LEVEL_SIGNS = 4 /* the size of a flag for missing values is that of a level divided by this */
 };
 
 /* Returns the derivative of mrc_rank_value; at a knot, the mean of the derivatives on both sides. */

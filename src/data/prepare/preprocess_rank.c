@@ -54,6 +54,7 @@ mercer_status mrc_preprocess_set_knots(mercer_preprocess *self, const double *kn
 
 /* ---- Fitting ------------------------------------------------------------------------------------------------- */
 
+/* Computes the quantiles of all features. column (rows): scratch space. */
 static mercer_status find_knots(mercer_context *context, const mercer_matrix *rows, double *column, double *knots)
 {
     for (int64_t j = 0; j < rows->cols; j++) {

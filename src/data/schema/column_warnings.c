@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Messages about columns: the position of a value, and warnings about columns that are not used, that look like row
- * numbers, or that hold values not seen in training.
+ * Messages about columns: the position of a value in the table, and warnings about columns that are not used, look like
+ * row numbers, or contain values not seen in training.
  *
- * A table may have thousands of columns, but a context holds only MRC_WARNINGS warnings. For each kind of warning the
- * first MRC_COLUMN_WARNINGS columns get one each, and the others share one.
+ * A table may have thousands of columns, but a context keeps only MRC_WARNINGS warnings. For each kind of warning the
+ * first MRC_COLUMN_WARNINGS columns get one each, and all others share one.
  */
 #include "core/matrix.h"
 #include "core/spec.h"
@@ -78,6 +78,7 @@ static const char *example_of(const mrc_cell_column *column, char out[MRC_EXCERP
     return out;
 }
 
+/* Warns about a column with one value, and shows the value. */
 static void warn_constant(const mrc_cells *cells, int64_t j, const char *place, const char *field)
 {
     const mrc_cell_column *column = &cells->columns[j];
@@ -93,8 +94,8 @@ static void warn_constant(const mrc_cells *cells, int64_t j, const char *place, 
     mrc_warn(cells->context, field, "%s is not used: it has one value, '%s'", place, text);
 }
 
-/* Warns about text that differs in almost every row: numbers or dates in a notation that is not supported, or row
-   identifiers. */
+/* Warns about text that differs in almost every row. It is either a number or date in an unknown notation, or a row
+   identifier. */
 static void warn_words(const mrc_cells *cells, int64_t j, const char *place, const char *field)
 {
     char text[MRC_EXCERPT_CHARS];
@@ -113,6 +114,7 @@ static void warn_words(const mrc_cells *cells, int64_t j, const char *place, con
             field, field);
 }
 
+/* Warns that a column is not used, in words that depend on the reason. */
 static void warn_dropped(const mrc_cells *cells, int64_t j, const char *why)
 {
     char place[MRC_PLACE_CHARS], field[MRC_EXCERPT_CHARS];
@@ -151,8 +153,8 @@ void mrc_cells_warn_dropped(const mrc_cells *cells, const mrc_column *columns)
 
 /* ---- Row numbers ------------------------------------------------------------------------------------------------- */
 
-/* Returns whether the values of rows `stride` apart are integers that begin with 0 or 1 and increase about as fast as
-   the row numbers. Some numbers may be absent, because rows without a target are left out. */
+/* Returns whether the values of every step-th row are integers that begin with 0 or 1 and increase about as fast as the
+   row numbers. Some may be missing, because rows without a target are left out. stride: floats per row. */
 static bool counts_rows(const mrc_cell_column *column, const float *cells, int64_t rows, int64_t step, int64_t stride)
 {
     double last = -1, most = 2 * (double)(rows * stride) + 1;
@@ -166,11 +168,11 @@ static bool counts_rows(const mrc_cell_column *column, const float *cells, int64
 
 void mrc_cells_warn_row_numbers(const mrc_cells *cells)
 {
-    enum { LEAST_ROWS = 32 }; /* fewer rows may be in order by chance */
+    enum { LEAST_ROWS = 32 }; /* fewer rows could be in ascending order by chance */
     bool tallied = cells->tallied > 0;
     int64_t rows = tallied ? cells->some.kept : cells->x.rows, stride = tallied ? cells->some.stride : 1, warned = 0;
     const float *first = tallied ? cells->some.cells : (const float *)cells->x.data;
-    if (cells->count < 2 || rows < LEAST_ROWS || !first) return; /* a single column is meant as a feature */
+    if (cells->count < 2 || rows < LEAST_ROWS || !first) return; /* a single column is certainly meant as a feature */
     for (int64_t j = 0; j < cells->count && warned < MRC_COLUMN_WARNINGS; j++) {
         char place[MRC_PLACE_CHARS], name[MRC_EXCERPT_CHARS];
         const mrc_cell_column *column = &cells->columns[j];
@@ -200,6 +202,7 @@ static void warn_unknown(const mrc_cells *cells, int64_t j, const char *place, c
                  place, (long long)column->unknown, column->stranger);
 }
 
+/* Warns about missing values in a column that had none in training: filling them in may predict badly. */
 static void warn_missing(const mrc_cells *cells, int64_t j, const char *place, const char *field)
 {
     const mrc_cell_column *column = &cells->columns[j];

@@ -80,8 +80,8 @@ static const char *mrc_take_zone(const char *at, const char *end, double *out)
     return at;
 }
 
-/* Converts a date, and the optional time and zone from `at` to `end`, to days since 2000-01-01. False if they are not
-   valid. */
+/* Converts a date, and the optional time and zone from `at` to `end`, to days since 2000-01-01. Returns false if they
+   are not valid. */
 static inline bool mrc_finish_date(const char *at, const char *end, int64_t year, int64_t month, int64_t day,
                                    double *days)
 {
@@ -93,8 +93,8 @@ static inline bool mrc_finish_date(const char *at, const char *end, int64_t year
     return true;
 }
 
-/* Reads the days since 2000-01-01, with the time as a fraction, in UTC if the text states its offset. False if the
-   text is not a date. */
+/* Reads a date as days since 2000-01-01, with the time as a fraction of a day, converted to UTC if the text has an
+   offset. Returns false if the text is not a date. */
 static inline bool mrc_read_date(const char *text, const char *end, double *days)
 {
     int64_t year, month, day;
@@ -106,8 +106,8 @@ static inline bool mrc_read_date(const char *text, const char *end, double *days
     return mrc_finish_date(at, end, year, month, day, days);
 }
 
-/* Reads a date in another order, such as "d/m/Y": letters at 0, 2 and 4, separators between them; Y has four digits, d
-   and m one or two. */
+/* Reads a date in another order. form: such as "d/m/Y", with letters at 0, 2 and 4 and separators between them; Y is a
+   year of four digits, d and m are a day and a month of one or two digits. */
 static inline bool mrc_read_date_in(const char *form, const char *text, const char *end, double *days)
 {
     int64_t year = 0, month = 0, day = 0;
@@ -123,7 +123,8 @@ static inline bool mrc_read_date_in(const char *form, const char *text, const ch
     return mrc_finish_date(at, end, year, month, day, days);
 }
 
-/* Returns the place of a day in its year: sine and cosine of an angle that is 0 when the year begins. */
+/* Computes the time of year of a day: sine and cosine of an angle that grows from 0 to 2 pi during the year, so that
+   December is near January. */
 static inline void mrc_date_season(double days, double *sine, double *cosine)
 {
     const double year = 365.2425, turn = 6.283185307179586;

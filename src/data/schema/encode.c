@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Encodes cells as features.
+ * Encoding of cells as features.
  *
  *   number, boolean   x minus the column's origin; a missing x becomes an estimate from the other numbers of its row
  *                     (gaps.h), or the mean; then, if values were missing in training, a flag: 1 if x is missing
@@ -8,8 +8,8 @@
  *   category          one feature, 0 or 1, for each level; then one for all other levels, and one for missing values,
  *                     if there were any in training
  *
- * A word that the schema does not know is all 0. Each row is encoded on its own, so its features depend, bit for bit,
- * only on the row and the schema. Cost: O(rows features).
+ * For a word that the schema does not know all these features are 0. Rows are encoded independently: the features of a
+ * row are bitwise identical in every table. Cost: O(rows features).
  */
 #include "data/schema/schema.h"
 
@@ -25,13 +25,14 @@
 enum { BLOCK_ROWS = 16 };
 
 typedef struct block {
-    const float *cells; /* cell of the first row in the current column */
+    const float *cells; /* cell of the block's first row in the current column */
     float *features;    /* features of the first row */
     int64_t rows, cells_stride, features_stride;
-    bool gaps[BLOCK_ROWS]; /* (rows) true if numbers were filled in */
+    bool gaps[BLOCK_ROWS]; /* (rows) whether missing numbers of the row are in `filled` */
     double filled[BLOCK_ROWS][MRC_GAPS_COLUMNS];
 } block;
 
+/* Sets the feature of each row's level, or of a missing value, to 1; the others are 0 already. */
 static void encode_category(const mrc_column *column, const block *self)
 {
     int64_t last = column->level_count + column->other;
@@ -43,6 +44,7 @@ static void encode_category(const mrc_column *column, const block *self)
     }
 }
 
+/* Writes values, the season of dates, and flags of missing values. */
 static void encode_values(const mrc_column *column, const block *self)
 {
     const float *cells = self->cells;
@@ -62,6 +64,7 @@ static void encode_values(const mrc_column *column, const block *self)
     }
 }
 
+/* Encodes a block column by column; missing numbers are estimated first, because they need all numbers of a row. */
 static void encode_block(const mrc_schema *self, block *part)
 {
     for (int64_t i = 0; i < part->rows; i++)

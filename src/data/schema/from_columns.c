@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Makes a dataset of columns in memory, such as those of a data frame: the same features as from a file with the same
+/* Datasets from columns in memory, such as those of a data frame. They have the same features as a file with the same
    cells. */
 #include "core/matrix.h"
 #include "core/memory.h"
@@ -43,6 +43,7 @@ static mercer_status fail_kind(const builder *self, int64_t j, const char *what)
 
 /* ---- Matching columns ------------------------------------------------------------------------------------------ */
 
+/* Finds the given column of each column of the schema: by name if all have names, else by position. */
 static mercer_status match(builder *self)
 {
     const mrc_schema *schema = self->schema;
@@ -68,6 +69,7 @@ static mercer_status match(builder *self)
 
 /* ---- Cells ----------------------------------------------------------------------------------------------------- */
 
+/* Fills a column of numbers from numbers. NaN is a missing value. */
 static mercer_status fill_values(builder *self, int64_t j)
 {
     const double *values = self->given[self->places[j]].values;
@@ -89,6 +91,7 @@ static mercer_status cell_of(mrc_cell_column *column, const char *word, float *c
     return MERCER_OK;
 }
 
+/* Stores the cell of a word (NULL: missing) and counts what later warnings need. */
 static void put_word(const builder *self, int64_t j, int64_t i, const char *word, float cell)
 {
     mrc_cell_column *column = &self->cells.columns[j];
@@ -100,6 +103,7 @@ static void put_word(const builder *self, int64_t j, int64_t i, const char *word
     if (level->line < 0) level->line = i; /* row of the first occurrence */
 }
 
+/* Checks that every code has a word. Negative codes are missing values. */
 static mercer_status check_codes(const builder *self, int64_t j)
 {
     const mercer_table_column *from = &self->given[self->places[j]];
@@ -108,6 +112,7 @@ static mercer_status check_codes(const builder *self, int64_t j)
     return MERCER_OK;
 }
 
+/* Fills a category from codes. Each distinct word is looked up once, not once per row. */
 static mercer_status fill_words(builder *self, int64_t j)
 {
     const mercer_table_column *from = &self->given[self->places[j]];
@@ -194,7 +199,8 @@ static mercer_status given_kind(builder *self, int64_t j, mrc_kind *kind)
     if (*kind == MRC_KIND_CATEGORY ? !from->codes || (from->word_count > 0 && !from->words) : !from->values)
         return fail_kind(self, j, "has no values");
     column->kind = *kind;
-    column->fixed = *kind != MRC_KIND_CATEGORY; /* words may turn out to be identifiers or booleans */
+    /* the words of a category may still turn out to be identifiers or booleans */
+    column->fixed = *kind != MRC_KIND_CATEGORY;
     column->asked = *kind == MRC_KIND_CATEGORY && !text;
     column->wish = *kind;
     return *kind == MRC_KIND_CATEGORY ? check_codes(self, j) : MERCER_OK;
@@ -227,6 +233,7 @@ static mercer_status known_kind(builder *self, int64_t j, const mrc_column *know
     return MERCER_OK;
 }
 
+/* Fills a column by what is given (words or numbers) and by its kind (category or numbers). */
 static mercer_status fill_column(builder *self, int64_t j)
 {
     const mercer_table_column *from = &self->given[self->places[j]];
@@ -235,6 +242,7 @@ static mercer_status fill_column(builder *self, int64_t j)
     return category ? fill_printed(self, j) : fill_values(self, j);
 }
 
+/* Sets the kinds of all columns and fills their cells. */
 static mercer_status fill(builder *self)
 {
     for (int64_t j = 0, i = 0; j < self->cells.count; j++) {
@@ -269,7 +277,7 @@ static mercer_status parse_words(builder *self)
     return MERCER_OK;
 }
 
-/* Reads columns again whose values floats cannot distinguish, with an origin subtracted. */
+/* Subtracts an origin from columns whose values float cannot distinguish, and reads their cells again. */
 static mercer_status move(builder *self)
 {
     if (self->closed || !mrc_cells_move(&self->cells)) return MERCER_OK;
@@ -281,6 +289,7 @@ static mercer_status move(builder *self)
 
 /* ---- The dataset ----------------------------------------------------------------------------------------------- */
 
+/* Finds the schema if none is given, encodes the cells by it, and moves the result into the dataset. */
 static mercer_status settle(builder *self, const char *text)
 {
     mercer_dataset *dataset = self->dataset;
@@ -311,6 +320,7 @@ static mercer_status settle(builder *self, const char *text)
     return MERCER_OK;
 }
 
+/* Makes the dataset. text: the schema; NULL: it is found from the columns. */
 static mercer_status build(builder *self, const char *text)
 {
     int64_t count;

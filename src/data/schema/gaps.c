@@ -20,7 +20,7 @@ mercer_status mrc_spread_rows_add(mrc_spread_rows *self, mercer_context *context
         MRC_TRY(mrc_alloc(context, &self->cells, MRC_GAPS_ROWS * columns, sizeof(float), "rows of a table"));
         self->kept = 0, self->stride = 1;
     }
-    if (index & (self->stride - 1)) return MERCER_OK; /* the stride is a power of two */
+    if (index & (self->stride - 1)) return MERCER_OK; /* take every stride-th row; the stride is a power of two */
     if (self->kept == MRC_GAPS_ROWS) {
         self->kept /= 2, self->stride *= 2;
         for (int64_t i = 1; i < self->kept; i++)
@@ -33,13 +33,13 @@ mercer_status mrc_spread_rows_add(mrc_spread_rows *self, mercer_context *context
 
 /* ---- Checking ------------------------------------------------------------------------------------------------ */
 
-/* Real tables give pivots above 1e-4 and entries of about 1000, because rho >= 0.001 is added to a diagonal of ones.
-   The limits reject only schemas that were not made from a table. */
+/* Limits for P. Schemas made from tables have pivots above 1e-4 and entries of about 1,000, because rho >= 0.001 is
+   added to a diagonal of ones. The limits reject only damaged or invented schemas. */
 #define LEAST_PIVOT 1e-9
 #define MOST_ENTRY  1e12
 
-/* Factorizes all of P. The system of a row with missing numbers is a principal submatrix of P, so its pivots are
-   positive too. */
+/* Tries a Cholesky factorization of P. The system of a row with missing numbers is a principal submatrix of P, so it is
+   positive definite if P is. */
 bool mrc_precision_valid(int64_t count, const double *precision)
 {
     enum { MOST = MRC_GAPS_COLUMNS };
@@ -60,7 +60,7 @@ bool mrc_precision_valid(int64_t count, const double *precision)
 
 /* ---- Fitting ------------------------------------------------------------------------------------------------- */
 
-/* Work space of mrc_gaps_find: the columns that take part, and sums over rows. */
+/* Scratch space of mrc_gaps_find: the columns that take part, and sums over rows. */
 typedef struct finding {
     const mrc_spread_rows *rows;
     int64_t columns;                  /* number of cells per row */
@@ -70,6 +70,7 @@ typedef struct finding {
     double *products, *pairs, *inverse; /* (count, count) sums of z_i z_j; numbers of rows with both; (R + rho I)^-1 */
 } finding;
 
+/* Returns the standard deviation of a column in the sample of rows; missing values do not count. */
 static double deviation_of(const mrc_spread_rows *rows, int64_t columns, int64_t j, double mean)
 {
     double sum = 0, known = 0;
@@ -99,6 +100,7 @@ static bool choose(finding *self, const mrc_column *columns)
     return gaps && self->count > 1;
 }
 
+/* Computes the products and pairs (lower triangles) over all sampled rows. */
 static void add_products(finding *self)
 {
     double z[MRC_GAPS_COLUMNS], known[MRC_GAPS_COLUMNS];
@@ -162,7 +164,8 @@ mercer_status mrc_gaps_find(const mrc_spread_rows *rows, mercer_context *context
     self.pairs = self.products + numbers, self.inverse = self.pairs + numbers;
     add_products(&self);
     double rho = fmax(0.001, (double)k / (double)rows->kept);
-    while (!find_inverse(&self, rho)) rho *= 10; /* positive definite from rho = k on at the latest, as |R_ij| <= 1 */
+    /* ends at the latest when rho reaches k, because |R_ij| <= 1 makes the matrix diagonally dominant */
+    while (!find_inverse(&self, rho)) rho *= 10;
     MRC_TRY(mrc_alloc(context, memory, k * (k + 1) / 2, sizeof(double), "correlations of columns"));
     double *to = *memory;
     for (int64_t i = 0; i < k; i++) {

@@ -31,7 +31,7 @@ typedef struct mrc_spread_rows {
     int64_t kept, stride; /* number of rows in `cells`; every stride-th row of the table is taken */
 } mrc_spread_rows;
 
-/* Adds row `index` if its turn has come. Must be called for every row, in order from 0. */
+/* Adds row `index` if it belongs to the sample. Must be called for every row, in order from 0. */
 mercer_status mrc_spread_rows_add(mrc_spread_rows *to, mercer_context *context, int64_t index, const float *cells,
                                   int64_t columns);
 
@@ -45,9 +45,10 @@ typedef struct mrc_gaps {
 } mrc_gaps;
 
 /*
- * Sets deviation, `gap` and precision (the row of P up to the diagonal) of those of the columns (count) that take part.
- * Kind, mean and missing of all columns must be set. *memory holds the rows of P and is released by the caller with
- * mrc_free; it is NULL if no number is missing or there is too little data to fill from.
+ * Finds how missing numbers are filled in. Kind, mean and missing of all columns (count) must be set. For the columns
+ * that take part it sets deviation, `gap` and precision (the row of P up to the diagonal). *memory holds the rows of P;
+ * the caller releases it with mrc_free. It is NULL, and no column takes part, if no number is missing or there are too
+ * few data.
  */
 mercer_status mrc_gaps_find(const mrc_spread_rows *rows, mercer_context *context, struct mrc_column *columns,
                             int64_t count, double **memory);

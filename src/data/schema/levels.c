@@ -42,6 +42,7 @@ int64_t mrc_levels_find(const mrc_levels *self, const char *text, int64_t length
     return self->slots ? *find_slot(self, text, length) : -1;
 }
 
+/* Doubles the hash table and inserts all words again. */
 static mercer_status grow_slots(mrc_levels *self)
 {
     int64_t count = self->slot_count ? 2 * self->slot_count : FIRST_SLOTS;
@@ -53,6 +54,7 @@ static mercer_status grow_slots(mrc_levels *self)
     return MERCER_OK;
 }
 
+/* Grows the buffers for one more word of this length. */
 static mercer_status make_room(mrc_levels *self, int64_t length)
 {
     const int64_t each = (int64_t)sizeof *self->list;

@@ -12,11 +12,11 @@
 enum { MRC_MOST_LEVELS = 1 << 16, MRC_LEVELS_BYTES = 1 << 24, MRC_LEVEL_BEYOND = -1 };
 
 typedef struct mrc_level {
-    int64_t text, length; /* offset in `texts`, zero-terminated there; length */
+    int64_t text, length; /* offset of the zero-terminated word in `texts`; its length */
     const char *path;     /* file of the first occurrence; borrowed */
     int64_t line;         /* line or row of the first occurrence */
-    int64_t count;        /* number of cells counted so far that hold it */
-    float final;          /* cell value once the schema is found */
+    int64_t count;        /* number of cells counted so far that have this word */
+    float final;          /* value of its cells when the schema has been found */
 } mrc_level;
 
 typedef struct mrc_levels {

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Origins: numbers that floats cannot distinguish, such as times in seconds, identifiers, 1,000,000.001.
+ * Origins: subtracted from columns whose numbers float cannot distinguish, such as times in seconds, identifiers, or
+ * values near 1,000,000.001.
  *
- * Cells are floats, of 24 bits. The origin of a column, the middle of its range, is subtracted in double before values
- * are rounded, and stored in the schema. The 24 bits then cover the column's range, which is what kernels see after
- * standardization.
+ * Cells are floats with 24 significant bits. The origin of a column, the middle of its range, is stored in the schema
+ * and subtracted in double before values are rounded. The 24 bits then cover the range of the column, and kernels
+ * depend only on that after standardization.
  *
  * A column gets an origin if rounding changed a value by more than 2^-17 of the range (so that at least 7 of 24 bits
  * were lost), or if integers beyond 2^24 were rounded and the range is at most half of the largest magnitude. Columns
  * whose values are exact in float never get one. A warning names columns that are still too wide.
  *
- * Cost: nothing for a column whose first values are far enough apart; else O(rows).
+ * Cost: O(rows) per column; only a few rows if the first values are far enough apart.
  */
 #include "data/schema/schema.h"
 
@@ -21,9 +22,11 @@
 #include <string.h>
 
 static const double LEAST_RANGE = 0x1p17, WHOLE_NUMBERS = 0x1p24;
-static const double SMALL = 0x1p-102; /* differences of smaller numbers may be subnormal, with fewer than 24 bits */
+/* differences of numbers below this may be subnormal and have fewer than 24 bits */
+static const double SMALL = 0x1p-102;
 
-/* Finds the smallest and the largest cell; false if there is none. Stops as soon as they are `enough` apart. */
+/* Finds the smallest and the largest cell, and stops as soon as they are `enough` apart. Returns false if all are
+   missing. */
 static bool range_of(const mrc_cells *self, int64_t j, double enough, double *low, double *high)
 {
     const mrc_tally *tally = &self->columns[j].tally;
@@ -93,7 +96,7 @@ void mrc_cells_settle(mrc_cells *self)
     for (int64_t j = 0; j < self->count; j++) {
         const mrc_cell_column *column = &self->columns[j];
         double low, high;
-        /* 2^-149 is the smallest float: the search stops at the first two cells that differ */
+        /* 2^-149 is the smallest positive float: stop at the first two cells that differ */
         if (column->origin == 0 || column->closed || !range_of(self, j, 0x1p-149, &low, &high)) continue;
         if (low == high) move_back(self, j, (float)(column->origin + low));
     }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Cache of recently seen short words, as 64-bit numbers, so that a lookup does not hash byte by byte. */
+/* A cache of recently seen short words. They are compared as 64-bit numbers, which is faster than hashing byte by
+   byte. */
 #ifndef MRC_DATA_SCHEMA_RECENT_H
 #define MRC_DATA_SCHEMA_RECENT_H
 
@@ -7,8 +8,9 @@
 #include <stdint.h>
 #include <string.h>
 
-/* MRC_RECENT_PLACES is 2^8, for the 8 bits of the hash. MRC_RECENT_BYTES is the length of the longest cached word; that
-   many bytes from the start of a word must be readable in a lookup. */
+/* MRC_RECENT_PLACES: 2^8 entries, selected by 8 bits of a hash. MRC_RECENT_BYTES: length of the longest cached word; in
+   a lookup, that many bytes must be readable from the start of the word. MRC_RECENT_NONE: result for a word that is not
+   cached. */
 enum { MRC_RECENT_PLACES = 256, MRC_RECENT_BYTES = 32, MRC_RECENT_NONE = INT32_MIN };
 
 typedef struct mrc_recent_word {
@@ -17,11 +19,13 @@ typedef struct mrc_recent_word {
     int32_t number;
 } mrc_recent_word;
 
-/* A word has two neighboring places. A new word takes the first, and the previous word there moves to the second. */
+/* A word can be in two neighboring entries. A new word is stored in the first, whose previous word moves to the
+   second. */
 typedef struct mrc_recent {
     mrc_recent_word words[MRC_RECENT_PLACES];
 } mrc_recent;
 
+/* Returns the index of a word's first entry: the upper bits of a multiplicative hash. */
 static inline uint64_t mrc_recent_place(const uint64_t bytes[MRC_RECENT_BYTES / 8])
 {
     uint64_t mixed = bytes[0] ^ bytes[1] * UINT64_C(0x9e3779b97f4a7c15);
@@ -29,7 +33,7 @@ static inline uint64_t mrc_recent_place(const uint64_t bytes[MRC_RECENT_BYTES / 
     return mixed * UINT64_C(0xd6e8feb86659fd93) >> 56;
 }
 
-/* Keeps the first `length` of eight bytes and clears the others. */
+/* Returns eight bytes with all but the first `length` cleared. */
 static inline uint64_t mrc_first_bytes(uint64_t word, int64_t length)
 {
     static const uint64_t masks[] = {

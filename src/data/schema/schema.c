@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Finds the kinds of the columns of a table from its cells.
+ * Schemas from cells: the kind of each column of a table.
  *
  * A column is a number if all its values are, a date if all are dates, a boolean if all are true or false, and a
- * category otherwise. A category keeps its 255 most frequent levels, in bytewise order. Columns with one value, with
- * none, or with words that differ in nearly every row are left out with a warning. words.c runs before and finds
- * numbers and dates in other notations.
+ * category otherwise. A category has features for its 255 most frequent levels, in bytewise order. Columns with one
+ * value, with none, or with words that differ in nearly every row are left out with a warning. words.c runs before and
+ * finds numbers and dates in other notations.
  *
- * Everything is found from per-column tallies, so the cells may come block by block.
+ * Only tallies per column are used, so the cells may be read block by block.
  *
  * Cost: O(cells) and a sort of the levels (at most 65,536 per column).
  */
@@ -24,13 +24,13 @@
 #include <string.h>
 #include <strings.h>
 
-enum { IDENTIFIER_ROWS = 32 }; /* fewest rows for which words may be identifiers */
+enum { IDENTIFIER_ROWS = 32 }; /* fewest rows for which distinct words are considered identifiers */
 
 const char *const mrc_why_constant = "constant", *const mrc_why_empty = "every value is missing",
                   *const mrc_why_words = "nearly every row has a word of its own", *const mrc_why_asked = "asked for";
 
-/* Final cells of a column of words: `final` of their levels, or `other` beyond all levels. levels is NULL for columns
-   whose cells stay. */
+/* Final cells of a column of words: levels[k].final for cell k, `other` for words beyond the levels. levels is NULL for
+   columns whose cells do not change. */
 typedef struct final_cells {
     const mrc_level *levels;
     float other;
@@ -44,9 +44,10 @@ typedef struct finder {
     final_cells *finals; /* (cells->count) */
     const char ***lists; /* (cells->count) names of kept levels, or NULL */
     double *precision;   /* memory of the columns' rows of P, or NULL */
-    bool held;           /* x holds all cells, which become those of the schema */
+    bool held;           /* cells->x has all rows, whose cells are replaced by their final ones */
 } finder;
 
+/* Turns a column into one that is not used, for a reason. */
 static void leave_out(mrc_column *column, const char *why)
 {
     *column = (mrc_column){.name = column->name, .kind = MRC_KIND_DROP, .why = why};
@@ -54,6 +55,7 @@ static void leave_out(mrc_column *column, const char *why)
 
 /* ---- Tallies ------------------------------------------------------------------------------------------------- */
 
+/* Adds a value without branches, which the processor could not predict. */
 static inline void add_value(mrc_tally *to, double value)
 {
     bool first = to->low > to->high;
@@ -71,7 +73,7 @@ static void tally_values(mrc_tally *to, const float *cells, int64_t rows, int64_
     for (int64_t i = 0; i < rows; i++) {
         double value = (double)cells[i * stride];
         bool known = !isnan(value);
-        sum += known ? value : 0; /* the sum is never -0, so that adding 0 changes nothing */
+        sum += known ? value : 0; /* missing values add 0, which changes nothing because the sum is never -0 */
         low = value < low ? value : low;
         high = value > high ? value : high;
         missing += !known;
@@ -81,6 +83,7 @@ static void tally_values(mrc_tally *to, const float *cells, int64_t rows, int64_
     if (low <= high) to->low = low, to->high = high;
 }
 
+/* Counts the cells of a column by level. */
 static void tally_words(mrc_cell_column *column, const float *cells, int64_t rows, int64_t stride)
 {
     for (int64_t i = 0; i < rows; i++) {
@@ -96,7 +99,7 @@ static void tally_words(mrc_cell_column *column, const float *cells, int64_t row
 
 mercer_status mrc_cells_tally(mrc_cells *self)
 {
-    enum { BLOCK_ROWS = 128 }; /* rows that stay in the cache from column to column */
+    enum { BLOCK_ROWS = 128 }; /* rows that fit into the cache while all columns are tallied */
     static const mrc_tally none = {.low = 1, .high = 0};
     int64_t columns = self->count, rows;
     for (int64_t j = 0; self->tallied == 0 && j < columns; j++) self->columns[j].tally = none;
@@ -142,6 +145,7 @@ void mrc_cells_close(mrc_cells *self)
 
 /* ---- Values -------------------------------------------------------------------------------------------------- */
 
+/* Decides about a column of values by its tally. */
 static void settle_values(finder *self, int64_t j, const mrc_tally *of)
 {
     mrc_column *column = &self->columns[j];
@@ -164,6 +168,7 @@ static bool is_boolean(const char *text, float *value)
     return *value > 0 || strcasecmp(text, "false") == 0;
 }
 
+/* Returns whether all words that occur are true or false, and sets their final cells. */
 static bool all_boolean(const mrc_levels *levels)
 {
     bool any = false;
@@ -219,6 +224,7 @@ static const unsigned char *bad_byte(const char *text)
     return NULL;
 }
 
+/* Fails with its position if a level is not UTF-8, because the schema is JSON. */
 static mercer_status check_encoding(const finder *self, int64_t j, const mrc_level *level, const char *text)
 {
     char place[MRC_PLACE_CHARS];
@@ -255,6 +261,7 @@ static mercer_status keep_levels(finder *self, int64_t j, int64_t beyond)
     return MERCER_OK;
 }
 
+/* Decides about a column of words: booleans, identifiers or other useless words, or a category. */
 static mercer_status settle_words(finder *self, int64_t j)
 {
     const mrc_cell_column *cells = &self->cells->columns[j];
@@ -304,6 +311,7 @@ static void finish_cells(finder *self)
     *x = mrc_view(x->data, x->rows, used, MERCER_F32);
 }
 
+/* Checks that the names of the columns are UTF-8 and distinct, because a model finds columns by name. */
 static mercer_status check_names(const finder *self)
 {
     MRC_OWNED(mrc_levels_close) mrc_levels names;
@@ -357,6 +365,7 @@ static bool has_no_gaps(const mrc_cells *cells)
     return true;
 }
 
+/* Decides about all columns and prints the schema. */
 static mercer_status find(finder *self, const mrc_left_out *left_out, const mrc_missing *missing, char **out)
 {
     mrc_cells *cells = self->cells;

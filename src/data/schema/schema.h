@@ -36,18 +36,19 @@ bool mrc_is_missing(const mrc_missing *missing, const char *text, int64_t length
 typedef struct mrc_column {
     const char *name; /* NULL: matched by position */
     mrc_kind kind;
-    mrc_notation notation;     /* notation of a number or date; all zero: plain numbers, ISO dates */
-    double origin;             /* number or date: subtracted before rounding to float; 0 for most */
-    double mean;               /* mean after subtracting the origin; fallback for missing values (gaps.h) */
-    int64_t missing;           /* number of missing values when the schema was found; if > 0, they have a feature */
+    mrc_notation notation; /* notation of a number or date; all zero: plain numbers, ISO dates */
+    double origin;         /* number or date: subtracted before rounding to float; 0 for most */
+    double mean;           /* mean after subtracting the origin; fallback for missing values (gaps.h) */
+    /* number of missing values when the schema was found; if above 0, the column has a flag for them */
+    int64_t missing;
     const char *const *levels; /* (level_count) category: words in the order of their features */
     int64_t level_count;
     double deviation;        /* standard deviation if the column takes part in filling missing numbers, else 0 */
     const double *precision; /* row of P up to the diagonal (gaps.h); set only while a schema is found */
     int64_t gap;             /* index among the columns that take part; -1: none */
-    bool other;              /* category: further levels exist and share one feature */
+    bool other;              /* category: there are levels that have no feature of their own and share one */
     const char *why;         /* reason why a column is left out */
-    int64_t first, width;    /* index of the first feature; number of features */
+    int64_t first, width;    /* index of the column's first feature; number of its features */
 } mrc_column;
 
 typedef struct mrc_schema {
@@ -79,31 +80,33 @@ bool mrc_kind_find(const char *name, int64_t length, mrc_kind *kind);
 /* Statistics of the cells of a column so far; words are counted in its levels. */
 typedef struct mrc_tally {
     double sum, low, high;   /* of the values; low > high if there are none */
-    int64_t missing, beyond; /* numbers of missing cells, and of cells with words beyond the levels */
+    int64_t missing, beyond; /* number of missing cells; number of cells whose word is beyond the limit of levels */
 } mrc_tally;
 
 /* A column while its cells are read. */
 typedef struct mrc_cell_column {
-    const char *name;      /* borrowed, or NULL */
-    int64_t place;         /* index among all columns of the table */
-    mrc_kind kind;         /* NUMBER, DATE, CATEGORY (cells: indices into `levels`); BOOLEAN by caller or schema */
+    const char *name; /* borrowed, or NULL */
+    int64_t place;    /* index among all columns of the table */
+    /* NUMBER, DATE or CATEGORY (cells are indices into `levels`); BOOLEAN only if the caller or the schema says so */
+    mrc_kind kind;
     mrc_notation notation; /* notation of a number or date; all zero: plain numbers, ISO dates */
     bool fixed;            /* the kind is final; a value that does not fit is an error */
     bool asked;            /* the caller asked for the kind `wish` */
-    mrc_kind wish;         /* kind asked for; `kind` becomes CATEGORY if cells do not fit it at first */
-    mrc_date_order order;  /* order of day and month, if the caller gave it */
-    bool strict;           /* fixed, and missing values are errors, because a model without a schema cannot fill them */
-    bool odd;              /* not fixed, and a cell did not fit: the column must be read again as CATEGORY */
+    /* that kind; `kind` becomes CATEGORY if cells do not fit it, and words.c then looks for another notation */
+    mrc_kind wish;
+    mrc_date_order order; /* order of day and month, if the caller gave it */
+    bool strict;          /* fixed, and missing values are errors, because a model without a schema cannot fill them */
+    bool odd;             /* a cell did not fit the kind, which is not fixed: read the column again as CATEGORY */
     mrc_levels levels;
     bool closed;                      /* levels come from a schema; other words become `beyond` */
     float beyond;                     /* cell of words that are not among the levels of a schema */
-    int64_t unknown;                  /* words read that the schema does not know and has no "other" level for */
+    int64_t unknown;                  /* number of words that the schema neither knows nor has an "other" level for */
     char stranger[MRC_EXCERPT_CHARS]; /* first of the unknown words */
     int64_t gaps;                     /* number of missing values read */
     bool has_missing;                 /* the schema has a feature for missing values */
     double origin;                    /* subtracted before a value is rounded to float */
     double off;                       /* largest rounding error so far */
-    double rounded;                   /* value with that rounding error */
+    double rounded;                   /* the value that had it */
     mrc_tally tally;
 } mrc_cell_column;
 
@@ -134,10 +137,10 @@ typedef struct mrc_left_out {
 } mrc_left_out;
 
 /*
- * Finds the kinds of the columns and prints their schema. If rows were tallied, it uses only the tallies. Otherwise x
- * must hold all rows and becomes the input of mrc_schema_encode: cells of categories become indices of the schema's
- * levels, and columns that are left out are removed. *out is the text, which the caller releases with mrc_free; NULL if
- * the table has only numbers and no missing values.
+ * Finds the kinds of the columns and prints their schema. If rows were tallied, only the tallies are used. Otherwise x
+ * must have all rows, and is prepared for mrc_schema_encode: cells of categories become indices of the schema's levels,
+ * and columns that are left out are removed. *out: the text, which the caller releases with mrc_free; NULL if the table
+ * has only numbers and no missing values.
  */
 mercer_status mrc_schema_find(mrc_cells *cells, const mrc_left_out *left_out, const mrc_missing *missing, char **out);
 
@@ -147,9 +150,9 @@ extern const char *const mrc_why_constant, *const mrc_why_empty, *const mrc_why_
 /* ---- Words that are numbers or dates ------------------------------------------------------------------------- */
 
 /*
- * words.c: turns columns of words whose values are all in one notation into columns of numbers or dates. If *changed is
- * true, the cells of these columns must be read again. A few values that do not fit the notation of nearly all others
- * are an error, as are dates with an ambiguous order of day and month. If no rows were tallied, x must hold all rows.
+ * words.c: turns columns of words whose values all have one notation into columns of numbers or dates. *changed: there
+ * are such columns, and their cells must be read again. It is an error if a few values do not fit the notation of
+ * nearly all others, or if the order of day and month is ambiguous. If no rows were tallied, x must have all rows.
  */
 mercer_status mrc_cells_read_words(mrc_cells *cells, const mrc_missing *missing, bool *changed);
 /* Reads a text as the value of a number, boolean or date column; false if it is something else. */
@@ -176,7 +179,7 @@ void mrc_cells_warn_row_numbers(const mrc_cells *cells);
 
 /* ---- Numbers as cells ---------------------------------------------------------------------------------------- */
 
-/* Counts a word that is not in the schema. */
+/* Counts a word that is not in the schema, and saves the first one for the warning. */
 static inline void mrc_note_unknown(mrc_cell_column *column, const char *text, int64_t length)
 {
     if (column->unknown++ == 0) mrc_excerpt(column->stranger, text, length);
@@ -191,18 +194,19 @@ static inline float mrc_cell_number(mrc_cell_column *column, double value)
     if (off > column->off) column->off = off, column->rounded = value;
     return cell;
 }
-/* origin.c: sets the origin of columns whose values floats cannot distinguish. Returns whether any column got one; its
-   cells must then be read again. After that, mrc_cells_settle removes the origin of columns with a single value. */
+/* origin.c: mrc_cells_move sets the origin of columns whose values float cannot distinguish, and returns whether there
+   are any; their cells must then be read again. After that, mrc_cells_settle removes the origin of columns that turn
+   out to have a single value. */
 bool mrc_cells_move(mrc_cells *cells);
 void mrc_cells_settle(mrc_cells *cells);
-/* Warns about columns with numbers that floats cannot represent, with or without an origin. */
+/* Warns about columns whose numbers float cannot distinguish even after subtracting an origin. */
 void mrc_cells_warn_coarse(const mrc_cells *cells);
 
 /* ---- Features ------------------------------------------------------------------------------------------------ */
 
 /* Encodes cells (rows, used) of the columns that are not left out as x (rows, features) f32. */
 void mrc_schema_encode(const mrc_schema *schema, const mercer_matrix *cells, const mercer_matrix *x);
-/* Role of a feature: a value; a level of a category (0 or 1); or a flag (0 or 1) that a value is missing and was filled
+/* Role of a feature: a value; a level of a category (0 or 1); a flag (0 or 1) for a missing value that was filled
    in. */
 typedef enum mrc_role { MRC_ROLE_VALUE, MRC_ROLE_LEVEL, MRC_ROLE_SIGN } mrc_role;
 void mrc_schema_roles(const mrc_schema *schema, mrc_role *roles);

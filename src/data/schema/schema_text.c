@@ -49,7 +49,7 @@ bool mrc_kind_find(const char *name, int64_t length, mrc_kind *kind)
 
 /* ---- Writing ------------------------------------------------------------------------------------------------- */
 
-/* Adds a member, which takes over `value`. Returns false, and frees `value`, if there was no memory. */
+/* Adds a member, which takes ownership of `value`. If there is no memory, frees `value` and returns false. */
 static bool put(json_t *object, const char *key, json_t *value)
 {
     return json_object_set_new(object, key, value) == 0;
@@ -69,6 +69,7 @@ static json_t *list_of(const char *const *texts, const double *numbers, int64_t 
     return NULL;
 }
 
+/* Adds the members that describe a column. Returns false if there is no memory. */
 static bool put_column(json_t *object, const mrc_column *column)
 {
     char notation[MRC_NOTATION_CHARS];
@@ -128,13 +129,14 @@ mercer_status mrc_schema_print(mercer_context *context, const mrc_column *column
 
 /* ---- Reading ------------------------------------------------------------------------------------------------- */
 
+/* Fails because the schema, or one of its columns (>= 0), is not valid. */
 static mercer_status wrong(const mrc_schema *self, int64_t column, const char *what)
 {
     if (column < 0) return mrc_fail(self->context, MERCER_ERROR_FORMAT, "the schema %s", what);
     return mrc_fail(self->context, MERCER_ERROR_FORMAT, "the schema: column %lld (from 0) %s", (long long)column, what);
 }
 
-/* Writes the texts of a list to *at and advances it; false if `list` is not a list of texts. */
+/* Appends the texts of a list at *at and advances it. Returns false if `list` is not a list of texts. */
 static bool take_texts(const json_t *list, const char ***at, const char *const **out, int64_t *count)
 {
     *out = *at;
@@ -161,7 +163,7 @@ static mercer_status read_notation(mrc_schema *self, int64_t i, const json_t *no
     return MERCER_OK;
 }
 
-/* Reads a number of a column that must be present and in the range. */
+/* Reads a number that a column must have, and checks that it is in low .. high. */
 static mercer_status read_scalar(const mrc_schema *self, int64_t i, const json_t *object, const char *key, double low,
                                  double high, double *out)
 {
@@ -173,7 +175,7 @@ static mercer_status read_scalar(const mrc_schema *self, int64_t i, const json_t
     return wrong(self, i, what);
 }
 
-/* Reads the levels of a category. Each has its own feature: that of a repeated or empty level would never be 1. */
+/* Reads the levels of a category. Repeated and empty levels are refused, because their features could never be 1. */
 static mercer_status read_levels(mrc_schema *self, int64_t i, const json_t *object, const char ***texts)
 {
     mrc_column *column = &self->columns[i];
@@ -224,8 +226,8 @@ static mercer_status read_column(mrc_schema *self, int64_t i, const json_t *obje
 
 /* ---- Missing numbers --------------------------------------------------------------------------------------------- */
 
-/* Reads how missing numbers of a column are filled. Columns with a deviation take part; column k of them (from 0) has k
-   + 1 numbers, its row of P up to the diagonal. */
+/* Reads how missing numbers of a column are filled in. Columns with a deviation take part; the k-th of them (from 0)
+   has k + 1 numbers, its row of P up to the diagonal. */
 static mercer_status read_gap(mrc_schema *self, int64_t i, const json_t *object)
 {
     mrc_gaps *gaps = &self->gaps;
@@ -262,6 +264,7 @@ static void pack_gaps(mrc_gaps *gaps)
         for (int64_t j = i + 1; j < k; j++) gaps->precision[i * k + j] = gaps->precision[j * k + i];
 }
 
+/* Allocates the arrays for filling missing numbers, if some column has a row of P. */
 static mercer_status open_gaps(mrc_schema *self, const json_t *columns)
 {
     enum { MOST = MRC_GAPS_COLUMNS };
@@ -301,6 +304,7 @@ static mercer_status check_names(const mrc_schema *self)
     return repeated ? wrong(self, -1, "has two columns of the same name") : MERCER_OK;
 }
 
+/* Reads the parsed document into the struct. Texts stay in the document. */
 static mercer_status read_parts(mrc_schema *self)
 {
     const json_t *missing = json_object_get(self->root, "missing"), *columns = json_object_get(self->root, "columns");
@@ -332,7 +336,7 @@ mercer_status mrc_schema_read(mrc_schema **out, mercer_context *context, const c
     MRC_TRY(mrc_alloc_zero(context, &self, 1, sizeof *self, "a schema"));
     self->context = context;
     self->root = json_loads(text, JSON_REJECT_DUPLICATES, &error);
-    /* Running out of memory looks like bad text, so try twice. */
+    /* Jansson reports a lack of memory as a syntax error. A second try distinguishes the two. */
     if (!self->root) self->root = json_loads(text, JSON_REJECT_DUPLICATES, &error);
     if (!self->root) return mrc_fail(context, MERCER_ERROR_FORMAT, "the schema: line %d is not JSON", error.line);
     MRC_TRY(read_parts(self));

@@ -2,12 +2,12 @@
 /*
  * Columns of words whose values are all numbers or dates in one notation (data/table/notation.h).
  *
- * Every level is parsed once. If one reading fits all levels, the column becomes one of numbers or dates, and its
- * cells are read again. If a reading fits nearly all values, the others are more likely mistakes than categories, and
- * the first of them is reported as an error. Every other column stays a category.
+ * Every level is parsed once. If one notation fits all levels, the column becomes one of numbers or dates, and its
+ * cells are read again. If a notation fits nearly all values, the others are more likely mistakes than categories, and
+ * the first of them is reported as an error. All other columns stay categories.
  *
- * Text of a data frame that holds integers stays a category, because that is how codes and numbers of months are
- * marked as categories there; a warning says so, unless leading zeros show that they are codes.
+ * In data frames, integers stored as text stay a category: this is how codes and months are marked as categories there.
+ * A warning is issued, unless leading zeros show that they are codes.
  *
  * Cost: O(levels), and O(rows) for columns in which a reading fits some levels but not all.
  */
@@ -21,7 +21,8 @@
 #include <string.h>
 #include <strings.h>
 
-enum { FEW_WORDS = 20, READINGS = 32 }; /* values are mistakes if fewer than 1 in 20; number of bits of mrc_readings */
+/* values that do not fit are mistakes if there are fewer than 1 in FEW_WORDS; READINGS: bits of mrc_readings */
+enum { FEW_WORDS = 20, READINGS = 32 };
 
 bool mrc_read_value(mrc_kind kind, const mrc_notation *notation, const char *text, const char *end, double *value)
 {
@@ -34,12 +35,12 @@ bool mrc_read_value(mrc_kind kind, const mrc_notation *notation, const char *tex
     return mrc_read_number(text, end, value) == MRC_NUMBER;
 }
 
-/* Readings of the levels of a column. */
+/* Readings (possible notations, as bits) of the levels of a column. */
 typedef struct survey {
     mrc_cells *cells;
     int64_t column;
     const mrc_levels *levels;
-    mrc_readings *of;     /* (levels->count) readings of each level; all readings for a word that means "missing" */
+    mrc_readings *of;     /* (levels->count) readings of each level; all bits are set for a word that means "missing" */
     mrc_readings allowed; /* readings of the requested kind, or all readings */
     mrc_readings common;  /* readings that all levels have */
     mrc_readings any;     /* readings that at least one level has */
@@ -52,6 +53,7 @@ static const char *text_of(const survey *self, int64_t level, char out[MRC_EXCER
     return mrc_excerpt(out, mrc_levels_text(self->levels, level), self->levels->list[level].length);
 }
 
+/* Returns the first level that does not fit a reading, or the number of levels. */
 static int64_t first_without(const survey *self, mrc_readings reading)
 {
     int64_t k = 0;
@@ -89,6 +91,7 @@ static mercer_status refuse_wish(const survey *self, int64_t k, bool date)
                     place, text_of(self, k, word), date ? "date" : "number", date ? "date" : "number", word);
 }
 
+/* Refuses dates that would be valid with day and month exchanged, and explains how to give the order. */
 static mercer_status refuse_ambiguous(const survey *self)
 {
     const mrc_cells *cells = self->cells;
@@ -109,6 +112,7 @@ static mercer_status refuse_ambiguous(const survey *self)
 
 /* ---- Levels ------------------------------------------------------------------------------------------------------ */
 
+/* Parses all levels of a column in all notations. */
 static mercer_status open_survey(survey *self, mrc_scope *scope, const mrc_missing *missing)
 {
     const mrc_cell_column *column = &self->cells->columns[self->column];
@@ -191,6 +195,7 @@ static bool are_whole(const survey *self, bool *codes)
     return true;
 }
 
+/* Returns whether a column of a data frame has integers as text, with a warning (see the top of the file). */
 static bool stays_category(const survey *self)
 {
     char place[MRC_PLACE_CHARS], name[MRC_EXCERPT_CHARS], word[MRC_EXCERPT_CHARS];
@@ -228,6 +233,7 @@ static void warn_comma(const survey *self, const mrc_notation *chosen)
     }
 }
 
+/* Chooses the notation of a column, if one fits. Sets *changed if its cells must be read again. */
 static mercer_status read_column(mrc_cells *cells, int64_t j, const mrc_missing *missing, bool *changed)
 {
     char text[MRC_NOTATION_CHARS], place[MRC_PLACE_CHARS];
@@ -247,7 +253,8 @@ static mercer_status read_column(mrc_cells *cells, int64_t j, const mrc_missing 
                 mrc_notation_text(&notation, text));
     column->kind = date ? MRC_KIND_DATE : MRC_KIND_NUMBER;
     column->notation = notation;
-    column->fixed = true; /* a value that does not fit, after the levels that were examined, is an error */
+    /* words beyond the limit of levels were not examined; if one does not fit, reading it again fails */
+    column->fixed = true;
     column->asked = false;
     *changed = true;
     return MERCER_OK;

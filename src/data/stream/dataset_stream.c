@@ -4,9 +4,9 @@
  *
  *   row numbers (order.c)  ->  fetch  ->  augment  ->  preprocess  ->  a chunk of samples  ->  batches
  *
- * Sample k of pass e is a function of (seed, e, k), so it may be produced by any thread, at any time and in any batch.
- * Only mixup uses other samples: those of the same chunk. Chunks begin at multiples of a number of rows that depends
- * only on the size of a row.
+ * Sample k of pass e is a function of (seed, e, k), so any thread may produce it, at any time and in any batch. Only
+ * mixup combines samples: those of the same chunk. The number of rows in a chunk depends only on the size of a row, so
+ * chunks are the same for any batch size.
  *
  * With a prefetch thread, chunk i is produced in buffer i mod RING while the caller computes with earlier ones, and
  * next() copies from the chunks into the batch. Without one, next() produces samples directly in the batch; or, with
@@ -27,6 +27,8 @@
 #include <math.h>
 #include <string.h>
 
+/* A chunk fits into the cache of a core, and is large enough to pay for handing it from thread to thread. NUMBERS_EACH:
+   row numbers that one task computes. */
 enum { RING = 4, CHUNK_BYTES = 2 << 20, CHUNK_LEAST = 8, CHUNK_MOST = 1 << 16, NUMBERS_EACH = 256 };
 
 /* Samples with their targets and row numbers. */
@@ -87,12 +89,14 @@ typedef struct sharing {
     int64_t rows_each;
 } sharing;
 
+/* Divides rows into about four pieces per thread, so that threads finish together. Returns the number of pieces. */
 static int64_t share(data_stream *self, sharing *job, int64_t rows)
 {
     job->rows_each = mrc_max(1, rows / (4 * (int64_t)self->threads));
     return (rows + job->rows_each - 1) / job->rows_each;
 }
 
+/* A task of mrc_parallel_for: fetches the rows of one piece. */
 static void fetch_some(void *argument, int64_t piece, int worker)
 {
     (void)worker;
@@ -141,6 +145,7 @@ static void make_samples(data_stream *self, int64_t first, const chunk *out)
     mrc_parallel_for(self->threads, share(self, &job, out->x.rows), change_some, &job);
 }
 
+/* The work of the prefetch thread: produces chunk `number` in its buffer of the ring. */
 static void make_chunk(void *argument, int64_t number)
 {
     data_stream *self = argument;
@@ -161,7 +166,8 @@ static const chunk *get_chunk(data_stream *self, int64_t number)
     if (!self->ahead) mrc_background_reset(self->background, number);
     self->ahead = true;
     int64_t chunks = (self->samples - 1) / self->chunk_rows + 1;
-    mrc_background_permit(self->background, mrc_min(chunks, number + RING)); /* chunks before `number` are consumed */
+    /* chunks before `number` were consumed, so their buffers may be overwritten */
+    mrc_background_permit(self->background, mrc_min(chunks, number + RING));
     mrc_background_wait(self->background, number);
     return &self->ring[number % RING];
 }
@@ -186,6 +192,7 @@ static int restart(void *user, int64_t epoch)
     return 0;
 }
 
+/* mercer_source.skip. Costs nothing, because any position can be produced directly. */
 static int skip(void *user, int64_t rows)
 {
     data_stream *self = user;
@@ -221,6 +228,7 @@ static mercer_status make_room_in(data_stream *self, chunk *out, int64_t rows)
     return mrc_alloc(self->context, &out->rows, rows, sizeof *out->rows, "a batch");
 }
 
+/* Grows the batch to `rows` rows. */
 static mercer_status make_room(data_stream *self, int64_t rows)
 {
     if (rows <= self->room) return MERCER_OK;
@@ -256,7 +264,8 @@ static int64_t fill(data_stream *self, int64_t at, int64_t left)
     return rows;
 }
 
-/* Checks that mapped files have not changed; only every 20 ms, because there may be thousands of files. */
+/* Checks that mapped files were not truncated or modified. At most every 20 ms, because there may be thousands of
+   files. */
 static mercer_status check_files(data_stream *self)
 {
     static const double every = 0.02; /* interval between checks, in seconds */
@@ -266,6 +275,7 @@ static mercer_status check_files(data_stream *self)
     return mrc_dataset_check(&self->data);
 }
 
+/* mercer_source.next: fills the batch from one or more chunks. */
 static int next(void *user, int64_t most, mercer_batch *batch)
 {
     data_stream *self = user;
@@ -313,6 +323,7 @@ static void find_partner(data_stream *self, int64_t k, const mrc_stream_samples 
     mrc_order_rows(&self->order, out->partners[i], 1, &out->partner_rows[i]);
 }
 
+/* A task of mrc_parallel_for: computes the row numbers of some samples, and their mixing partners. */
 static void number_some(void *argument, int64_t piece, int worker)
 {
     (void)worker;
@@ -331,7 +342,7 @@ int64_t mrc_data_stream_take(const mercer_source *source, int64_t most, mrc_stre
     int64_t count = mrc_min(most, self->samples - self->position);
     pause_thread(self);
     out->pass = self->pass, out->first = self->position;
-    /* With blocks, rows belong to windows, which must be opened one after the other: one thread only. */
+    /* With blocks, windows must be opened one after the other, so only one thread may compute rows. */
     bool alone = self->order.block > 1;
     numbering job = {self, out, count, alone ? mrc_max(1, count) : NUMBERS_EACH};
     mrc_parallel_for(alone ? 1 : self->threads, (count + job.rows_each - 1) / job.rows_each, number_some, &job);
@@ -398,6 +409,7 @@ static bool wants_thread(const data_stream *self, mercer_switch prefetch)
     return dear && self->context->threads > 1;
 }
 
+/* Starts the prefetch thread if it is useful. Without threads, samples are produced by the caller, with a warning. */
 static mercer_status start_thread(data_stream *self, mercer_switch prefetch)
 {
     if (!wants_thread(self, prefetch)) return MERCER_OK;
@@ -424,6 +436,7 @@ static mercer_status make_scratch(data_stream *self)
     return MERCER_OK;
 }
 
+/* Sets up order, augmentation, chunk size, thread and buffers. */
 static mercer_status build(data_stream *self, const mercer_stream_options *options)
 {
     const mercer_dataset *data = &self->data;

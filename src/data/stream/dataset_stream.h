@@ -16,27 +16,27 @@
 typedef struct mrc_data_stream_options {
     mercer_stream_options stream;
     const double *weights; /* (rows) sample weights, borrowed; NULL: those of the dataset */
-    int threads;           /* number of threads that produce samples; 0: one. More need otherwise idle processors */
+    int threads; /* number of threads that produce samples; 0: one. More are useful only if processors would be idle */
 } mrc_data_stream_options;
 
-/* Creates a source over a dataset. The struct *data is copied; what its views and the options point to is borrowed. The
-   targets are y, labels or computed. The caller has checked the arguments, except the augmentation spec. */
+/* Creates a source over a dataset. The struct *data is copied; the memory that its views and the options point to is
+   borrowed. The caller has checked the arguments, except the specification of the augmentation. */
 mercer_status mrc_data_stream_create(mercer_source *out, mercer_context *context, const mercer_dataset *data,
                                      const mrc_data_stream_options *options);
 
 /* How the batches of a source are produced: rows of a dataset, augmented, then preprocessed. */
 typedef struct mrc_stream_contents {
     const mercer_dataset
-        *data; /* NULL: not a source over a dataset, or one whose mixing partners are known only in reading order */
+        *data; /* NULL: not a source over a dataset, or mixing partners can be determined only in reading order */
     const mrc_augment *augment;          /* NULL: none */
     const mercer_preprocess *preprocess; /* NULL: none */
     bool names_rows;                     /* true: batches report their row numbers */
-    bool again;                          /* true: a pass repeats rows or changes them */
+    bool again;                          /* true: rows are repeated or changed within a pass or between passes */
 } mrc_stream_contents;
 
 mrc_stream_contents mrc_data_stream_contents(const mercer_source *source);
 
-/* Row numbers of consecutive samples of a pass: first, first + 1, ... The caller provides the arrays. */
+/* Row numbers of the consecutive samples first, first + 1, ... of a pass. The caller provides the arrays. */
 typedef struct mrc_stream_samples {
     int64_t pass, first;
     int64_t *rows;                    /* (most) row numbers in the dataset */

@@ -2,14 +2,13 @@
 /*
  * Reading order.
  *
- * Individually: sample k of pass e is row P(k), P a random permutation of 0 .. n - 1 drawn from (seed, e).
+ * Row by row: sample k of pass e is row P(k), where P is a random permutation of 0 .. n - 1 drawn from (seed, e).
  *
  * In blocks, for files that are read from disk: the rows, rotated by a random offset o, are divided into blocks of B,
  *     block b = rows (o + b B + j) mod n,  j < B;
- * full blocks come in the order of a random permutation, the remaining rows last. W consecutive blocks of this order
- * form a window, whose rows are permuted among themselves. So a row may come at any time of a pass, the file is read in
- * pieces of about 256 KiB, and only a window of about 16 MiB and the next one must be in memory. Both sizes depend only
- * on the size of a row.
+ * full blocks are in random order, followed by the remaining rows. W consecutive blocks of this order form a window,
+ * whose rows are permuted. So a row may come at any time of a pass, but the file is read in pieces of about 256 KiB,
+ * and only a window of about 16 MiB and the next one must be in memory. Both sizes depend only on the size of a row.
  *
  * Samples k >= n repeat the rows: repetition k / n has its own permutations.
  *
@@ -34,8 +33,8 @@ static int64_t row_bytes(const mercer_dataset *data)
     return mrc_max(1, data->features * mrc_dtype_size(data->dtype));
 }
 
-/* Chooses rows per block: 1 if the samples are in memory or mapped from a small file, where random access costs
-   nothing. */
+/* Chooses the number of rows per block: 1 if samples are in memory or in a file of less than LARGE_FILE bytes, which
+   the system caches, so that random access is cheap. */
 static int64_t choose_block(const mercer_dataset *data)
 {
     if (!mrc_dataset_is_mapped(data) || data->rows <= LARGE_FILE / row_bytes(data)) return 1;
@@ -57,7 +56,7 @@ void mrc_order_init(mrc_order *self, const mercer_dataset *data, int64_t block, 
 static mrc_rng rng_of(const mrc_order *self, uint64_t salt, int64_t repetition)
 {
     return (mrc_rng){self->seed ^ salt ^ (uint64_t)repetition * GOLDEN,
-                     (uint64_t)(self->pass + 2)}; /* + 2: pass -1, which solvers use for sampling, must be valid */
+                     (uint64_t)(self->pass + 2)}; /* + 2, because solvers use pass -1 to draw samples */
 }
 
 /* ---- Windows ------------------------------------------------------------------------------------------------- */
@@ -85,6 +84,7 @@ static int64_t blocks_in(const mrc_order *self, int64_t window)
     return mrc_min(self->window, self->blocks - first);
 }
 
+/* Releases the file pages of the current window. */
 static void close_window(mrc_order *self)
 {
     for (int64_t i = 0; self->open >= 0 && i < blocks_in(self, self->open); i++)
@@ -117,6 +117,7 @@ void mrc_order_restart(mrc_order *self, int64_t pass)
 
 /* ---- Rows ---------------------------------------------------------------------------------------------------- */
 
+/* Writes up to `count` rows from position `place` on, all from one window. Returns their number. */
 static int64_t rows_of_window(mrc_order *self, int64_t repetition, int64_t place, int64_t count, int64_t *rows)
 {
     int64_t n = self->data->rows, stride = self->window * self->block;

@@ -2,7 +2,7 @@
 /*
  * Synthetic samples: the list of kinds, and datasets of them.
  *
- * digits, clusters and teacher are in separate files; the least error of the last two is known.
+ * digits, clusters and teacher have their own files. For clusters and teacher the smallest possible error is known.
  *
  * spirals: class k of K, place u uniform in [0, 1):  r = sqrt(u),  angle = 2 pi (1.25 r + k / K),
  *     x = r (cos, sin) + noise N(0, I)    in the plane.
@@ -18,13 +18,14 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Keeps the draws of samples independent of other uses of the same seed, such as the order of reading. */
+/* Mixed into the seed, so that samples and, for example, their reading order draw different numbers. */
 #define SEED_SALT UINT64_C(0x73796e7468657469)
 
 enum { LABEL_CHARS = 12 };
 
 /* ---- Spirals ------------------------------------------------------------------------------------------------- */
 
+/* Computes a sample of the spirals; see the top of the file. */
 static int32_t sample_spirals(const mrc_synth *self, int64_t index, void *features, const mercer_matrix *y, int64_t row)
 {
     (void)y, (void)row;
@@ -89,6 +90,7 @@ typedef struct error_job {
     double *errors; /* (rows) */
 } error_job;
 
+/* A task of mrc_parallel_for: computes the least error at one sample. */
 static void add_error(void *argument, int64_t index, int worker)
 {
     const error_job *job = argument;
@@ -153,6 +155,7 @@ static mercer_status name_classes(mercer_dataset *dataset)
     return MERCER_OK;
 }
 
+/* Parses a specification and lets its kind prepare the dataset. */
 static mercer_status make_synth(mercer_dataset *dataset, const char *spec, uint64_t seed)
 {
     mercer_context *context = dataset->context;

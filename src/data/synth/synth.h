@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * data/synth: computed samples, for tests, benchmarks and demonstrations: digits as images, samples of a teacher
- * model, overlapping clusters, spirals.
+ * data/synth: computed samples for tests, benchmarks and demonstrations: images of digits, samples of a teacher model,
+ * overlapping clusters, spirals.
  *
  * Sample i of an infinite sequence is a function of (spec, seed, i), so any range of it can be computed separately.
  * Each kind is a row of the table in synth.c; synth_kinds.h has what a kind must provide.
@@ -21,8 +21,8 @@ void mrc_synth_free(mercer_context *context, mrc_synth *synth);
    kinds. */
 mercer_status mrc_synth_least_error(const mercer_dataset *dataset, double *out, int64_t rows);
 
-/* Parameters of the teacher, borrowed from the synth. Sample i has x = normal numbers 0 .. d - 1 of sequence i of the
-   seed and y = K(x, z) alpha + noise times the numbers after them (from the next multiple of 4). */
+/* Parameters of a teacher, borrowed from the synth. Sample i has x = the normal numbers 0 .. d - 1 of sequence i, and y
+   = K(x, z) alpha plus noise times the normal numbers from the next multiple of 4 on. */
 typedef struct mrc_teacher {
     mercer_kernel kernel;
     const float *z, *alpha; /* (centers, d), (centers, c) */
@@ -31,7 +31,7 @@ typedef struct mrc_teacher {
     uint64_t seed;
     const mrc_normal_table *normals;
 } mrc_teacher;
-/* Gets the teacher; false if the samples are of another kind. */
+/* Sets *out to the teacher. Returns false if the samples are of another kind. */
 bool mrc_synth_teacher(const mrc_synth *synth, mrc_teacher *out);
 
 /* Computes sample number `index` of the sequence: features into row `row` of x, targets into row `row` of y unless

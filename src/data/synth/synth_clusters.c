@@ -21,7 +21,7 @@
 
 #include <math.h>
 
-enum { NORMALS_FROM = 8 }; /* index of the first normal number; the draws before choose cluster and class */
+enum { NORMALS_FROM = 8 }; /* index of the first normal number; earlier draws choose cluster and class */
 
 /* Random sequence of the centers; samples have sequences >= 0. */
 #define RANDOM_CLUSTERS UINT64_MAX
@@ -56,6 +56,7 @@ mercer_status mrc_synth_prepare_clusters(mercer_dataset *dataset, mrc_synth *sel
     return MERCER_OK;
 }
 
+/* Returns |x - z|^2. */
 static double square_distance(const float *x, const float *z, int64_t d)
 {
     double sum = 0;

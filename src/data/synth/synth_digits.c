@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Digits drawn like handwriting: each sample is a sequence of strokes.
+ * Images of digits that imitate handwriting: each sample is a sequence of strokes.
  *
  * Sample i draws, all from (seed, i):
  *   1. a digit, uniformly, and one of the ways to write it;
@@ -105,6 +105,7 @@ static float unit(uint32_t word)
     return (float)(word >> 8) * 0x1p-24f;
 }
 
+/* Draws size, slant, rotation, position and pen of a sample. */
 static hand draw_hand(const uint32_t words[WORDS], const float shape[SHAPE_NORMALS])
 {
     float width = 14.5f + 2.3f * shape[0], height = 18.5f + 1.9f * shape[1];
@@ -144,7 +145,7 @@ static float most(float a, float b)
     return a > b ? a : b;
 }
 
-/* Lowers near[y][x] to the squared distance to the piece a b, for the pixels that it can come within `reach` of. */
+/* Lowers near[y][x] to the squared distance to the segment from a to b, for the pixels within `reach` of it. */
 static void draw_piece(canvas *self, point a, point b, float reach)
 {
     float low_x = least(a.x, b.x) - reach, high_x = most(a.x, b.x) + reach;
@@ -176,6 +177,7 @@ static point on_curve(point a, point b, point c, point d, float t)
     return (point){wa * a.x + wb * b.x + wc * c.x + wd * d.x, wa * a.y + wb * b.y + wc * c.y + wd * d.y};
 }
 
+/* Draws the curve through all points of a stroke; the end points have no outer neighbors and are repeated. */
 static void draw_stroke(canvas *self, const point *points, int count, float reach)
 {
     for (int i = 0; i + 1 < count; i++) {
@@ -190,6 +192,7 @@ static void draw_stroke(canvas *self, const point *points, int count, float reac
     }
 }
 
+/* Maps the control points of a stroke to pixels, with jitter. */
 static void place_stroke(const stroke *from, const hand *by, const float *jitter, point *out)
 {
     for (int i = 0; i < from->count; i++) {
@@ -216,6 +219,7 @@ static void draw_stray(canvas *self, const uint32_t words[WORDS], const float sh
     draw_piece(self, a, (point){a.x + 3 * shape[6], a.y + 3 * shape[7]}, reach);
 }
 
+/* Converts distances to ink, adds noise, and rounds to bytes. */
 static void write_pixels(const mrc_synth *synth, const canvas *drawn, const hand *by, mrc_rng rng, uint8_t *out)
 {
     float noise[SIDE * SIDE], deviation = (float)(255 * synth->parameters.noise);

@@ -28,8 +28,9 @@ struct mrc_synth {
 };
 
 /*
- * `prepare` sets the dataset's sizes and what the samples need. `sample` computes sample number `index`: it writes the
- * features, and either returns the class or writes the values into row `row` of y (may be NULL) and returns 0.
+ * A kind of samples. `prepare` sets the sizes of the dataset and the tables that samples need. `sample` computes sample
+ * number `index`: it writes the features, and either returns the class or writes the values into row `row` of y (may be
+ * NULL) and returns 0.
  */
 typedef struct mrc_synth_kind {
     mrc_spec_form form;

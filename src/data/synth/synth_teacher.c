@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A known kernel model as the source of samples:
+ * Samples of a teacher, that is, of a known kernel model with noise:
  *
  *   y = K(x, Z*) alpha* + noise N(0, 1),   x ~ N(0, I)
  *
- * x (d); Z* (P, d), distributed as x; alpha* (P, c), independent normal, scaled so that outputs have mean square 1 over
- * x; K has the bandwidth sqrt(d) by default, of the order of distances between samples. Outputs are regression targets.
+ * x (d); Z* (P, d), distributed like x; alpha* (P, c), independent normal numbers, scaled so that outputs have mean
+ * square 1 over x. The bandwidth of K is sqrt(d) by default, similar to the distances between samples. Outputs are
+ * regression targets.
  *
  * Cost: O(P d) per sample. Distances are sums of float squares in LANES partial sums, kernel values double.
  */
@@ -24,7 +25,7 @@ enum { LANES = 16, OUTPUTS = 64, PROBES = 64 };
 #define RANDOM_WEIGHTS (UINT64_MAX - 1)
 #define RANDOM_PROBES  (UINT64_MAX - 2)
 
-/* Returns K(x, z) for a kernel of a distance in another norm. */
+/* Returns K(x, z) for a kernel whose distance is not Euclidean. */
 static double difference_value(const mrc_synth *self, const float *x, const float *z)
 {
     double norm = mrc_kernel_norm(&self->kernel), sum = 0;
@@ -105,8 +106,8 @@ static mercer_status choose_kernel(mercer_context *context, mrc_synth *self)
     mrc_synth_parameters *given = &self->parameters;
     const char *name = given->kernel[0] ? given->kernel : "laplace";
     const mrc_kernel_entry *entry = mrc_kernel_named(name);
-    if (!entry || strchr(name, ':'))
-        return mrc_kernel_parse(context, &self->kernel, name); /* its message lists the names */
+    if (!entry || strchr(name, ':')) /* fails for unknown names, with a message that lists the valid ones */
+        return mrc_kernel_parse(context, &self->kernel, name);
     if (!mrc_spec_parameter(&entry->form, "bandwidth") && given->bandwidth > 0)
         return mrc_fail(context, MERCER_ERROR_ARGUMENT,
                         "synthetic data teacher: kernel %s has no bandwidth; use "

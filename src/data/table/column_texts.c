@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Columns of delimited text as text, record by record, to be written next to predictions. Only the read position and
-   the current record are in memory. */
+/* Columns of a table as unconverted text, to be written next to predictions. Only the read position and the current
+   record are in memory. */
 #include "data/table/column_texts.h"
 
 #include "core/memory.h"
@@ -19,7 +19,7 @@ struct mercer_column_texts {
     int64_t *columns;     /* (count) indices of the columns in the table */
     int64_t file;         /* index of the current file */
     mrc_csv at;           /* position of the next record in it */
-    const char *released; /* end of the pages of the file already released */
+    const char *released; /* the pages of the file before this address were released */
     int64_t left;         /* records left in the current file */
     int64_t rows;         /* records left in all files */
     char *room;           /* (room_bytes) buffer for texts of the current record, each zero-terminated */
@@ -52,6 +52,7 @@ static mercer_status split_names(mercer_column_texts *self, const char *list)
     return mrc_copy_texts(self->context, &self->names, pointers, self->count);
 }
 
+/* Finds the columns by their names in the header. */
 static mercer_status find_columns(mercer_column_texts *self, const mrc_table *lead)
 {
     const char *const *names = self->names;
@@ -83,6 +84,7 @@ static bool repeats_names(const mrc_table *self, const mrc_table *lead)
     return true;
 }
 
+/* Opens all files with the same rules for header lines as for samples, so that records and samples correspond. */
 static mercer_status open_tables(mercer_column_texts *self, mrc_slice *slice)
 {
     int64_t count = self->files.names.count, total = 0, lead = 0;
@@ -103,6 +105,7 @@ static mercer_status open_tables(mercer_column_texts *self, mrc_slice *slice)
     return mrc_slice_settle(slice, self->context, self->files.name, total);
 }
 
+/* Sets the read position to the first record of a file. */
 static void begin_file(mercer_column_texts *self, int64_t file)
 {
     self->file = file;
@@ -111,6 +114,7 @@ static void begin_file(mercer_column_texts *self, int64_t file)
     self->left = self->tables[file].records;
 }
 
+/* Skips a record. */
 static void pass_record(mercer_column_texts *self)
 {
     mrc_csv_field field;

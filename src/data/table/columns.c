@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Matches column names by sorting both lists, because tables may have many thousands of columns. */
+/* Matching of column names. Both lists are sorted, because tables may have many thousands of columns. */
 #include "data/table/columns.h"
 
 #include "core/memory.h"
@@ -23,6 +23,7 @@ static int compare_entries(const void *a, const void *b)
     return order != 0 ? order : (x->index > y->index) - (x->index < y->index);
 }
 
+/* Sorts names; equal ones stay in their order. */
 static mercer_status sort_names(mrc_scope *scope, const char *const *names, int64_t count, entry **out)
 {
     MRC_TRY(mrc_scope_alloc(scope, out, count, sizeof **out, "names of columns"));
@@ -39,7 +40,7 @@ static int64_t end_of_run(const entry *list, int64_t count, int64_t first)
     return end;
 }
 
-/* Returns an unmatched name that differs only in case or in a few letters, and may have been meant; or NULL. */
+/* Returns an unmatched name that differs only in case or in a few letters and was probably meant; NULL: none. */
 static const char *nearest_left(const char *name, const entry *have, int64_t count)
 {
     const char *best = NULL;

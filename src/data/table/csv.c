@@ -4,8 +4,8 @@
  * number is read; a second pass reads them. A table may consist of several files.
  *
  * Samples that are too large for memory (mrc_budget_spills) go to a temporary file, which is mapped. They are read in
- * blocks: once if the schema is given, else twice, because the first time finds it. Only a block, the targets and the
- * weights are in memory.
+ * blocks: once if the schema is given, else twice, because it must be found before rows can be encoded. Only a block,
+ * the targets and the weights are in memory.
  */
 #include "core/file/spill.h"
 #include "core/matrix.h"
@@ -26,6 +26,7 @@ typedef struct tables {
 
 /* ---- First pass ---------------------------------------------------------------------------------------------- */
 
+/* Opens all files. The first one that has records leads: its columns are those of the table. */
 static mercer_status open_tables(tables *self)
 {
     mrc_reading *reading = self->reading;
@@ -47,7 +48,7 @@ static void close_tables(tables *self)
     mrc_free(self->reading->input->context, self->list);
 }
 
-/* Finds the layout of the first file and applies it to all further files. */
+/* Finds the layout of the first file and checks that all others have the same columns. */
 static mercer_status follow_lead(tables *self, const mrc_layout_wish *wish)
 {
     MRC_TRY(mrc_layout_find(&self->layout, self->lead, wish));
@@ -63,7 +64,7 @@ static mercer_status follow_lead(tables *self, const mrc_layout_wish *wish)
 
 /* ---- Second pass --------------------------------------------------------------------------------------------- */
 
-/* Consumer of blocks of cells; where a pointer to it is NULL, the cells of all rows stay in memory. */
+/* Consumer of blocks of cells. A NULL pointer to one means that the cells of all rows stay in memory. */
 typedef struct consumer {
     mercer_status (*take)(struct consumer *self, mrc_cells *cells);
     mrc_column_set *columns;
@@ -71,6 +72,7 @@ typedef struct consumer {
     mrc_spill spill;
 } consumer;
 
+/* Reads `count` records, and passes them to the consumer block by block. */
 static mercer_status read_some(const mrc_table *table, mrc_csv *csv, mrc_sink *to, int64_t count, consumer *through)
 {
     if (!through) return mrc_records_read(table, csv, to, count);
@@ -111,7 +113,8 @@ static mercer_status read_records(const tables *self, mrc_sink *to, consumer *th
 
 /* ---- Targets ------------------------------------------------------------------------------------------------- */
 
-/* Allocates the targets. Several columns are values; whether a single one has classes is decided after all are read. */
+/* Allocates the targets. Several columns are values; a single column is collected first and may turn out to be
+   classes. */
 static mercer_status open_targets(tables *self, mercer_dataset *dataset, mrc_sink *to)
 {
     mrc_reading *reading = self->reading;
@@ -202,7 +205,7 @@ static mercer_status tell_left_out(tables *self, const mrc_sink *to)
     return MERCER_OK;
 }
 
-/* Returns whether the targets are numbers in another notation, and must be read again. */
+/* Returns whether the targets turned out to be numbers in another notation, which must be read again. */
 static bool turn_targets(const tables *self, const mrc_sink *to)
 {
     const mercer_dataset_options *options = self->reading->options;
@@ -240,6 +243,7 @@ static mercer_status read_all(tables *self, mrc_column_set *columns, mrc_sink *t
 
 /* ---- In memory ------------------------------------------------------------------------------------------------- */
 
+/* Reads all cells into memory, and finds the schema unless it is given. */
 static mercer_status read_held(tables *self, mrc_column_set *columns, mrc_sink *to, mercer_dataset *dataset)
 {
     MRC_TRY(read_all(self, columns, to, NULL));
@@ -248,12 +252,14 @@ static mercer_status read_held(tables *self, mrc_column_set *columns, mrc_sink *
 
 /* ---- In a temporary file --------------------------------------------------------------------------------------- */
 
+/* Consumer of the first reading, which finds the schema. */
 static mercer_status tally_block(consumer *self, mrc_cells *cells)
 {
     (void)self;
     return mrc_cells_tally(cells);
 }
 
+/* Consumer of the last reading: encodes a block and appends it to the temporary file. */
 static mercer_status spill_block(consumer *self, mrc_cells *cells)
 {
     const mrc_schema *schema = self->columns->schema;
@@ -313,12 +319,14 @@ static mercer_status read_spilled(tables *self, mrc_column_set *columns, mrc_sin
 
 /* ---- In memory or in a temporary file -------------------------------------------------------------------------- */
 
+/* Returns the number of rows of a block of about 1 MiB of features. */
 static int64_t block_rows(const mrc_column_set *columns)
 {
     enum { BLOCK_BYTES = 1 << 20 };
     return mrc_max(1, BLOCK_BYTES / bytes_of(1, mrc_column_set_features(columns)));
 }
 
+/* Reads cells and targets, in memory if they fit there, and makes them the samples of the dataset. */
 static mercer_status read_cells(tables *self, mrc_column_set *columns, mercer_dataset *dataset, bool strict)
 {
     mrc_budget *budget = self->lead->input->budget;
@@ -356,6 +364,7 @@ static bool names_columns(const tables *self, const mrc_column_set *columns)
     return options->columns && mrc_table_names_one(self->lead, options->columns, options->column_count, sizeof(char *));
 }
 
+/* Determines the header and the layout of the table, then reads it. */
 static mercer_status read_samples(tables *self, mrc_column_set *columns, mercer_dataset *dataset)
 {
     mrc_reading *reading = self->reading;
@@ -395,8 +404,8 @@ static mercer_status csv_samples(mrc_reading *reading, mercer_dataset *dataset)
 
 /* ---- Files of targets only ----------------------------------------------------------------------------------- */
 
-/* Returns whether the first record must be a header: it is text, and there is one record more than samples, or one more
-   in each non-empty file. */
+/* Returns whether the first record must be a header: it is text, and there is one more record than samples, or one more
+   in each file that is not empty. */
 static bool first_is_extra(const tables *self, int64_t expected)
 {
     int64_t filled = 0;
@@ -405,6 +414,7 @@ static bool first_is_extra(const tables *self, int64_t expected)
            mrc_table_begins_with_text(self->lead);
 }
 
+/* Reads a table that has only targets. */
 static mercer_status read_targets(tables *self, mercer_dataset *dataset, int64_t expected)
 {
     mrc_reading *reading = self->reading;
@@ -420,7 +430,8 @@ static mercer_status read_targets(tables *self, mercer_dataset *dataset, int64_t
     int64_t bytes;
     MRC_TRY(follow_lead(self, &wish));
     reading->slice.total = self->records;
-    if (self->records != expected) return MERCER_OK; /* the caller knows both files and reports the error */
+    /* the caller reports the error, because it knows the names of both files */
+    if (self->records != expected) return MERCER_OK;
     if (!mrc_multiply(reading->slice.rows, target_bytes(self), &bytes)) bytes = INT64_MAX;
     MRC_TRY(mrc_budget_take(input->context, input->budget, reading->name, bytes));
     MRC_TRY(open_targets(self, dataset, &to));

@@ -10,12 +10,13 @@
 
 void mrc_layout_free(mercer_context *context, mrc_layout *layout)
 {
-    MRC_FREE_ALL(context, layout->roles, layout->names, layout->kinds); /* orders is in the same block as kinds */
+    MRC_FREE_ALL(context, layout->roles, layout->names, layout->kinds); /* orders is in the allocation of kinds */
     *layout = (mrc_layout){0};
 }
 
 /* ---- Names --------------------------------------------------------------------------------------------------- */
 
+/* Copies the names of the header line into one allocation. */
 static mercer_status read_names(mrc_layout *self, const mrc_table *table)
 {
     int64_t count = table->columns, text = table->data.at - table->start.at + count;
@@ -55,6 +56,7 @@ mercer_status mrc_layout_names(const mrc_layout *self, mercer_context *context, 
 
 /* ---- Targets ------------------------------------------------------------------------------------------------- */
 
+/* Parses a column index; negative ones count from the end. */
 static bool parse_index(const char *text, int64_t *index)
 {
     double value;
@@ -92,6 +94,7 @@ static mercer_status fail_unknown(const mrc_table *table, const char *asked)
                     table->header ? "" : ", without names (no header was found)");
 }
 
+/* Makes a column the next target. */
 static mercer_status add_target(mrc_layout *self, const mrc_table *table, const char *asked, int64_t column)
 {
     char first[MRC_COLUMN_CHARS];
@@ -127,6 +130,7 @@ static mercer_status take_target(mrc_layout *self, const mrc_table *table, char 
     return add_target(self, table, piece, column);
 }
 
+/* Finds the targets: requested columns, all columns, or a column with a customary name. */
 static mercer_status find_targets(mrc_layout *self, const mrc_table *table, const mrc_layout_wish *wish)
 {
     int64_t column;
@@ -195,7 +199,7 @@ static mercer_status take_kind(mrc_layout *self, const mrc_table *table, char *p
     return MERCER_OK;
 }
 
-/* Marks a column to be used; read_wish drops the others when all are marked. */
+/* Marks a column that is to be used; read_wish drops the others later. */
 static mercer_status take_only(mrc_layout *self, const mrc_table *table, char *piece)
 {
     int64_t column;
@@ -204,6 +208,7 @@ static mercer_status take_only(mrc_layout *self, const mrc_table *table, char *p
     return MERCER_OK;
 }
 
+/* Applies the options about weights, ids, keys, kinds and the columns to use. */
 static mercer_status read_wish(mrc_layout *self, const mrc_table *table, const mrc_layout_wish *wish)
 {
     if (wish->weight) MRC_TRY(find_free(self, table, wish->weight, "weight", &self->weight));
@@ -228,8 +233,8 @@ static bool is_free(const mrc_layout *self, int64_t column)
 
 /* ---- Features ------------------------------------------------------------------------------------------------ */
 
-/* Matches features by name. names and columns are scratch: the i-th column that may be a feature, its name and
-   index. */
+/* Matches features by name. names, columns, places: scratch space; names[i] and columns[i] are name and index of the
+   i-th column that may be a feature. */
 static mercer_status match_features(mrc_layout *self, const mrc_table *table, const char *const *wanted,
                                     int64_t wanted_count, const char **names, int64_t *columns, int64_t *places)
 {
@@ -284,6 +289,7 @@ static mercer_status find_by_schema(mrc_layout *self, const mrc_table *table, co
     return MERCER_OK;
 }
 
+/* Finds the features: the columns of a schema, those with requested names, or all that have no other role. */
 static mercer_status find_features(mrc_layout *self, const mrc_table *table, const mrc_layout_wish *wish)
 {
     if (wish->alone) return MERCER_OK;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Fields of delimited text. */
+/* Splitting of delimited text into fields. */
 #include "data/table/csv_parse.h"
 
 #include <string.h>
@@ -22,6 +22,7 @@ static bool finish_field(mrc_csv *csv, mrc_csv_field *out)
     return true;
 }
 
+/* Reads a quoted field, which may contain line ends. Returns NULL, or what is wrong with it. */
 static const char *take_quoted(mrc_csv *csv, mrc_csv_field *out)
 {
     const char *at = csv->at + 1;

@@ -30,7 +30,7 @@ const char *mrc_csv_next(mrc_csv *csv, mrc_csv_field *out);
 bool mrc_csv_skip_blank(mrc_csv *csv);
 /* Copies the field with doubled quotes made single, truncated to size - 1, zero-terminated. Returns its length. */
 int64_t mrc_csv_copy(const mrc_csv_field *field, char *out, int64_t size);
-/* Reads the number in a field. Where fields are separated by semicolons, the decimal mark may be a comma. */
+/* Reads the number in a field. If fields are separated by semicolons, the decimal mark may be a comma. */
 mrc_number mrc_csv_number(const mrc_csv *csv, const mrc_csv_field *field, double *value);
 /* Returns the separator of the first record: the most frequent of comma, semicolon, tab and vertical bar. */
 char mrc_csv_find_separator(const char *at, const char *end);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Columns of a table: kinds are guessed from its first records and settled once all cells are read. */
+/* Kinds of the columns of a table: guessed from its first records, and determined when all cells have been read. */
 #include "data/table/csv_schema.h"
 
 #include "core/matrix.h"
@@ -59,7 +59,7 @@ void mrc_column_set_close(mrc_column_set *self)
 
 /* ---- Initial kinds ------------------------------------------------------------------------------------------- */
 
-/* Takes the columns of a schema. Their levels are closed: no further level is added. */
+/* Sets up the columns by a schema. Their levels are closed: words that are not among them do not become levels. */
 static mercer_status take_schema(mrc_column_set *self)
 {
     int64_t j = 0;
@@ -92,6 +92,7 @@ static mrc_kind widen(const mrc_csv *csv, const mrc_csv_field *field, mrc_kind s
     return first || now == so_far ? now : MRC_KIND_CATEGORY;
 }
 
+/* Returns whether a field is a missing value. */
 static bool is_blank(const mrc_column_set *self, const mrc_csv_field *field)
 {
     const char *at = field->text, *end = at + field->length;
@@ -100,6 +101,8 @@ static bool is_blank(const mrc_column_set *self, const mrc_csv_field *field)
     return mrc_is_missing(self->words, at, end - at);
 }
 
+/* Guesses the kinds from the first SHOWN_RECORDS records, so that most columns are read only once. seen: scratch
+   space. */
 static void guess_kinds(mrc_column_set *self, const mrc_table *lead, bool *seen)
 {
     mrc_csv csv = lead->data;

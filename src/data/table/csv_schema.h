@@ -27,11 +27,11 @@ mercer_status mrc_column_set_prepare(mrc_column_set *columns, const mrc_table *l
 bool mrc_column_set_turn_odd(mrc_column_set *columns);
 /* Finds the schema of the cells, or of their tallies, unless one is given. The dataset keeps its text. */
 mercer_status mrc_column_set_find(mrc_column_set *columns, const mrc_table *lead, mercer_dataset *dataset);
-/* Prepares for reading the cells again by the schema that was found: columns that it drops become unused. */
+/* Prepares for reading the cells again by the schema that was found: columns that it does not use become unused. */
 mercer_status mrc_column_set_adopt(mrc_column_set *columns, mrc_layout *layout);
 /* Returns the number of features per row. */
 int64_t mrc_column_set_features(const mrc_column_set *columns);
-/* Encodes the cells, which are in the dataset's memory, as the features of its samples. */
+/* Encodes the cells, which the dataset owns, as its samples. */
 mercer_status mrc_column_set_encode(mrc_column_set *columns, const mrc_table *lead, mercer_dataset *dataset);
 /* Sets the names of features; warns about cells that the schema does not expect and about rounding to float. */
 mercer_status mrc_column_set_finish(mrc_column_set *columns, const mrc_table *lead, mercer_dataset *dataset);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Structure of delimited text: the first pass over it, the header, further files of the same table. */
+/* Structure of delimited text: the first pass, the header, and further files of the same table. */
 #include "data/table/csv_table.h"
 
 #include "core/memory.h"
@@ -21,6 +21,7 @@ static mercer_status fail_line(const mrc_table *self, int64_t line, const char *
 
 /* ---- First pass ---------------------------------------------------------------------------------------------- */
 
+/* Skips a byte order mark and finds the separator. separator 0: detect it; newline: fields are lines. */
 static mercer_status begin(mrc_table *self, const mrc_input *input, char separator)
 {
     if (input->bytes == 0) return MERCER_OK;
@@ -91,6 +92,7 @@ static void count_plain_lines(mrc_table *self, walk *state, const char *stop)
     state->at = next ? next + 1 : end;
 }
 
+/* Looks for zero bytes and quotes and counts records, in pieces that fit into the cache. */
 static mercer_status look_through(mrc_table *self, walk *state)
 {
     enum { PIECE_BYTES = 256 << 10 };
@@ -111,6 +113,7 @@ static mercer_status look_through(mrc_table *self, walk *state)
     return MERCER_OK;
 }
 
+/* Counts the records of a text with quotes by splitting all fields, because line ends may be inside of fields. */
 static mercer_status count_quoted(mrc_table *self, walk *state)
 {
     mrc_csv csv = self->start;
@@ -172,7 +175,7 @@ void mrc_copy_name(const mrc_csv_field *field, char *out, int64_t size)
     memmove(out, out + skipped, (size_t)(length - skipped) + 1);
 }
 
-/* Returns whether a name is customary for a target, so that it need not be given. */
+/* Returns whether a name is customary for a target, so that the option is not needed. */
 static bool is_customary(const char *name)
 {
     static const char *const names[] = {"target", "label", "class", "y"};
@@ -208,7 +211,7 @@ bool mrc_table_shows_header(const mrc_table *self, const char *target)
         mrc_copy_name(&above, name, sizeof name);
         bool text = kind_of(self, &above) == MRC_NUMBER_TEXT;
         any_text = any_text || text;
-        bool named = is_customary(name) && name[1]; /* a single "y" may also mean yes */
+        bool named = is_customary(name) && name[1]; /* "y" is customary, too, but in data it may also mean yes */
         if (text && (named || (target && is_asked(name, target)))) return true;
         if (below.last) continue;
         mrc_csv_next(&second, &below);

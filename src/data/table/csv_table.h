@@ -16,7 +16,7 @@
 #include "data/schema/schema.h"
 #include "data/table/csv_parse.h"
 
-enum { MRC_COLUMN_CHARS = 80 }; /* buffer for the description of a column in a message */
+enum { MRC_COLUMN_CHARS = 80 }; /* size of a buffer for the description of a column in a message */
 
 /* Role of a column: feature number `role` if role >= 0; target number MRC_COLUMN_TARGET - role if role is at most
    MRC_COLUMN_TARGET; otherwise unused. */

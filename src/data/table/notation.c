@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Usual notations of numbers (cells/amount.h) and dates.
+ * Common notations of numbers (cells/amount.h) and of dates:
  *
  *   date     = d, m (1 or 2 digits) and Y (4 digits) in one of the orders of `dates`, then a time as in an ISO date
  *
- * A column is read in a notation only if all its values fit it, so nothing is decided for a single value.
+ * A column is read in a notation only if all its values fit, so that no decision depends on a single value.
  */
 #include "data/table/notation.h"
 
@@ -15,7 +15,8 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { PAIRS = 4, DATES = 6 }; /* the first PAIRS dates are pairs that differ in the order of day and month */
+/* the first PAIRS entries of `dates` are pairs that differ in the order of day and month */
+enum { PAIRS = 4, DATES = 6 };
 
 static const char *const dates[DATES] = {"d/m/Y", "m/d/Y", "d-m-Y", "m-d-Y", "d.m.Y", "Y/m/d"};
 
@@ -51,6 +52,7 @@ const mrc_readings mrc_readings_plain = 1u << PLAIN, mrc_readings_iso = 1u << IS
 const mrc_readings mrc_readings_numbers = 1u << PLAIN | ((1u << FORMS) - (1u << POINT));
 const mrc_readings mrc_readings_dates = 1u << ISO | ((1u << READINGS) - (1u << FORMS));
 
+/* Returns the notation of a bit of mrc_readings. */
 static mrc_notation notation_of(int reading)
 {
     if (reading >= FORMS) return (mrc_notation){.date = dates[reading - FORMS]};
@@ -70,6 +72,7 @@ bool mrc_notation_find(const char *text, mrc_notation *out)
     return false;
 }
 
+/* Returns whether a text is a plain number. Between semicolons, it may have a decimal comma. */
 static bool is_plain(const char *text, const char *end, char separator)
 {
     char copy[MRC_AMOUNT_CHARS];
@@ -81,6 +84,7 @@ static bool is_plain(const char *text, const char *end, char separator)
     return mrc_read_number(copy, copy + (end - text), &value) == MRC_NUMBER;
 }
 
+/* Returns the readings of a text as a number with this decimal mark, one per unit that the column could have. */
 static mrc_readings amounts_of(const char *text, const char *end, char decimal, int first)
 {
     char plain[MRC_AMOUNT_CHARS];

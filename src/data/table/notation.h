@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Usual notations of numbers and dates other than 1234.5 and 2024-02-29: "$1,308", "12 %", "1.234,56", "31/12/2024". */
+/* Common notations of numbers and dates other than 1234.5 and 2024-02-29: "$1,308", "12 %", "1.234,56",
+   "31/12/2024". */
 #ifndef MRC_DATA_TABLE_NOTATION_H
 #define MRC_DATA_TABLE_NOTATION_H
 
@@ -8,9 +9,9 @@
 
 enum { MRC_NOTATION_CHARS = 16 }; /* buffer for a notation as text */
 
-/* How all values of a column are written. All zero: numbers as mrc_read_number reads them, ISO dates. */
+/* The notation of all values of a column. All fields 0: plain numbers (mrc_read_number) or ISO dates. */
 typedef struct mrc_notation {
-    const char *date; /* order and marks of a date, such as "d/m/Y"; NULL for numbers; a constant of notation.c */
+    const char *date; /* order and separators of a date, such as "d/m/Y"; NULL for numbers; static text */
     char decimal;     /* decimal mark of a number, '.' or ','; 0 for dates */
     int unit;         /* unit of a number, below MRC_UNITS */
 } mrc_notation;
@@ -30,14 +31,15 @@ bool mrc_notation_find(const char *text, mrc_notation *out);
 
 /* ---- Which notations a text fits --------------------------------------------------------------------------------- */
 
-/* A set of readings, a bit each: a plain number, an ISO date, numbers by decimal mark and unit, dates by order. */
+/* A set of readings, that is, of notations that a text fits. Bits: plain number, ISO date, numbers by decimal mark and
+   unit, dates by order. */
 typedef uint32_t mrc_readings;
 
 extern const mrc_readings mrc_readings_plain, mrc_readings_iso, mrc_readings_numbers, mrc_readings_dates;
 
 /*
- * Returns all readings of a text. `separator` is that of the table's fields, 0 for other data. A comma is not a decimal
- * mark where it separates fields; where semicolons do, plain numbers may have a decimal comma.
+ * Returns all readings of a text. separator: field separator of the table, 0 for other data. If fields are separated by
+ * commas, a comma is never a decimal mark; if they are separated by semicolons, plain numbers may have a decimal comma.
  */
 mrc_readings mrc_readings_of(const char *text, const char *end, char separator);
 

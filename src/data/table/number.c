@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Decimal to binary, correctly rounded.
+ * Conversion of decimal text to double, correctly rounded.
  *
- * A text is  d1 d2 ... dk * 10^e.  Three methods, from fast to general:
+ * A text is d1 d2 ... dk * 10^e. There are three methods, from fast to general:
  *
  *   k digits make w <= 2^53, |e| <= 22:    w * 10^e or w / 10^-e; both operands are exact, so there is one rounding
  *   w < 2^64, |e| <= 27:                   w * 5^e, or w 2^64 / 5^-e with its remainder, in 128-bit integers; tried
@@ -10,8 +10,8 @@
  *   otherwise                              the same with integers of any length
  *
  * The last two yield the first 64 bits of the result, a sticky bit (whether the rest is not 0), and a power of two;
- * `assemble` rounds that once. Of very long texts only the first 800 digits are used, and whether a later one is not 0:
- * a double, or a midpoint between two doubles, has at most 768 digits, so later digits can decide no more than that.
+ * `assemble` rounds them once. Of very long texts only the first 800 digits are used, and whether any later digit is
+ * not 0. That is enough, because a double or a midpoint between two doubles has at most 768 digits.
  */
 #include "data/table/number.h"
 
@@ -21,7 +21,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* 32 LIMBS = 3072 bits: 800 digits have 2658, 5^1130 fewer; long division needs a few more. */
+/* 96 limbs of 32 bits: 800 digits need 2,658 bits, 5^1130 fewer, and long division a few more. */
 enum { MOST_DIGITS = 800, LIMBS = 96 };
 
 typedef struct decimal {
@@ -41,14 +41,15 @@ static double assemble(uint64_t bits, int64_t exponent, bool sticky)
     int drop = 11; /* bits beyond the 53 of a double */
     int64_t power = exponent + 63;
     if (power > 1023) return INFINITY;
-    if (power < -1022) drop += (int)(-1022 - power > 60 ? 60 : -1022 - power); /* fewer bits for subnormal numbers */
+    if (power < -1022) drop += (int)(-1022 - power > 60 ? 60 : -1022 - power); /* subnormal numbers have fewer bits */
     if (drop > 64) return 0;
     uint64_t kept = drop == 64 ? 0 : bits >> drop, half = UINT64_C(1) << (drop - 1);
     uint64_t rest = drop == 64 ? bits : bits & ((half << 1) - 1);
     if (rest > half || (rest == half && (sticky || (kept & 1)))) kept++;
-    return ldexp((double)kept, (int)exponent + drop); /* exact: kept has at most 53 bits where the result is normal */
+    return ldexp((double)kept, (int)exponent + drop); /* exact, because `kept` has no more bits than the result */
 }
 
+/* Shifts the highest bit to the top, and adjusts the exponent. */
 static uint64_t normalize(uint64_t bits, int64_t *exponent)
 {
     int shift = __builtin_clzll(bits);
@@ -56,7 +57,7 @@ static uint64_t normalize(uint64_t bits, int64_t *exponent)
     return bits << shift;
 }
 
-/* 2^(63 + b) / 5^e for e = 1 .. 27, truncated to 64 bits, where 5^e has b bits. */
+/* 2^(63 + b) / 5^e for e = 1 .. 27, truncated to 64 bits; b is the number of bits of 5^e. */
 const uint64_t mrc_shares_of_five[28] = {
     0,
     0xccccccccccccccccu,
@@ -178,13 +179,14 @@ static bool divide_fast(uint64_t number, int e, double *value)
     return true;
 }
 
+/* Computes number * 10^e for |e| <= 27 with 128-bit integers, correctly rounded. */
 static double convert_wide(uint64_t number, int e)
 {
     double value;
     if (e >= 0) return assemble_wide((wide)number * powers_of_five[e], e, false);
     if (divide_fast(number, -e, &value)) return value;
     int64_t exponent = e - 64;
-    uint64_t bits = normalize(number, &exponent); /* so that the quotient has at least 64 bits */
+    uint64_t bits = normalize(number, &exponent); /* makes the quotient at least 64 bits long */
     wide shifted = (wide)bits << 64, quotient = shifted / powers_of_five[-e];
     return assemble_wide(quotient, exponent, quotient * powers_of_five[-e] != shifted);
 }
@@ -197,6 +199,7 @@ typedef struct natural {
     uint32_t limb[LIMBS];
 } natural;
 
+/* Computes self = self factor + term. The caller ensures that the result fits. */
 static void multiply_add(natural *self, uint32_t factor, uint32_t term)
 {
     uint64_t carry = term;
@@ -208,6 +211,7 @@ static void multiply_add(natural *self, uint32_t factor, uint32_t term)
     if (carry) self->limb[self->limbs++] = (uint32_t)carry;
 }
 
+/* Multiplies by 5^exponent; 5^13 is the largest power that fits into 32 bits. */
 static void multiply_power_of_five(natural *self, int64_t exponent)
 {
     for (; exponent >= 13; exponent -= 13) multiply_add(self, 1220703125, 0);
@@ -282,6 +286,7 @@ static double divide(natural *numerator, natural *denominator, int64_t exponent,
     return assemble(bits, exponent - 63, sticky || numerator->limbs > 0);
 }
 
+/* Converts a number of any length by long division, correctly rounded. */
 static double convert_general(const decimal *number)
 {
     natural numerator, denominator = {.limbs = 1, .limb = {1}};
@@ -302,7 +307,8 @@ bool mrc_decimal(uint64_t digits, int64_t e, double *value)
     static const double powers_of_ten[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
                                            1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
 #ifdef __SIZEOF_INT128__
-    /* About half of the numbers of 16 digits are below 2^53, so a branch on that would be mispredicted. */
+    /* Not compared with 2^53 here: about half of the numbers with 16 digits are below it, so the branch would be
+       mispredicted. */
     if (digits >= UINT64_C(1000000000000000) && e < 0 && e >= -27 && divide_fast(digits, (int)-e, value)) return true;
 #endif
     if (digits <= UINT64_C(1) << 53 && e >= -22 && e <= 22) {
@@ -318,13 +324,14 @@ bool mrc_decimal(uint64_t digits, int64_t e, double *value)
     return false;
 }
 
+/* Converts a scanned number by the fastest method that applies. */
 static double convert(const decimal *number)
 {
     int64_t e = number->exponent;
     double value;
     if (number->digits == 0) return 0;
     if (number->digits == number->lead_digits && mrc_decimal(number->lead, e, &value)) return value;
-    /* 10^(place - 1) <= value < 10^place */
+    /* 10^(place - 1) <= value < 10^place, so the extremes are decided without conversion */
     int64_t place = number->digits + e;
     if (place > 310) return INFINITY;
     if (place < -330) return 0;

@@ -9,23 +9,24 @@
  *            V = Q Y_b, A V = A Q Y_b                                                          Ritz vectors (s, b)
  *            until |A v_i - theta_i v_i| <= TOLERANCE theta_1 for i <= r; else Q_0 <- V        restart
  *
- * Orthonormal columns come from W L^-T with W'W = L L' of columns scaled to length 1, done twice because W'W has the
- * square of the condition number. A block whose Gram matrix cannot be factored (low rank) gets small random directions
- * added. Within a round the polynomial in A is the best one of degree 3, found by Rayleigh-Ritz; no bounds on the
- * spectrum are needed, and a dominant eigenvalue does no harm.
+ * Columns are orthonormalized by W L^-T with W'W = L L', after scaling them to length 1. This is done twice, because
+ * W'W has the square of the condition number. If the Gram matrix cannot be factorized (low rank), small random
+ * directions are added. Rayleigh-Ritz finds the best polynomial in A of degree 3, so no bounds on the spectrum are
+ * needed, and a dominant eigenvalue is harmless.
  *
- * A preconditioner needs only rough pairs. With Ritz pairs of residual rho_i the preconditioned matrix has theta_{q+1}
- * on the Ritz vectors, couplings of rho_i theta_{q+1} / theta_i to the other directions, and in those the parts that
- * the vectors miss: about rho_i^2 / theta_i each, which must be small compared with theta_{q+1}. So the method stops at
- * rho_i <= ROUGH sqrt(theta_i theta_r): the last values are then off by at most ROUGH, and most likely by its square
- * over the relative gap. The effect on the preconditioned matrix (beta) is measured with the rough pairs themselves.
+ * A preconditioner needs only rough pairs. If Ritz pair i has the residual rho_i, the preconditioned matrix has the
+ * eigenvalue theta_{q+1} on the Ritz vectors. It couples them to other directions by rho_i theta_{q+1} / theta_i, and
+ * contains the parts that the Ritz vectors miss, about rho_i^2 / theta_i each, which must be small compared with
+ * theta_{q+1}. So the method stops at rho_i <= ROUGH sqrt(theta_i theta_r): the last values then have a relative error
+ * of at most ROUGH. The effect on beta is included, because beta is measured with the rough pairs.
  *
- * Rough pairs come from subspace iteration, Q <- A Q orthonormalized, eight times and then twice more per round, with
- * 1.5 r columns: a device multiplies so fast that the Rayleigh-Ritz eigenproblem dominates, which is only (1.5 r, 1.5
- * r) here. Largest eigenvalue of the preconditioned matrix over theta_{q+1}, s = 1,500, r = 100, Laplace: 1.04 after
- * four products, where three blocks of a Krylov basis of 1.1 r columns had 1.12. Signs are not fixed.
+ * Rough pairs are computed by subspace iteration with 1.5 r columns: Q <- A Q, orthonormalized, eight times in the
+ * first round and twice in further rounds. Products are so fast on a device that the Rayleigh-Ritz eigenproblem
+ * dominates, and here it is only (1.5 r, 1.5 r). Measured with s = 1,500, r = 100, Laplace, as the largest eigenvalue
+ * of the preconditioned matrix over theta_{q+1}: 1.04 after four products; with three blocks of a Krylov basis of 1.1 r
+ * columns, 1.12. Signs are arbitrary.
  *
- * Cost of a round: 8 s^2 b + about 40 s b^2 flops, all matrix products, and a (4b, 4b) eigenproblem. Memory: 9 s b
+ * Cost of a round: 8 s^2 b + about 40 s b^2 flops in matrix products, and a (4b, 4b) eigenproblem. Memory: 9 s b
  * doubles.
  */
 #include "solvers/iteration/eigensystem.h"
@@ -39,12 +40,14 @@
 #include <math.h>
 #include <string.h>
 
+/* FEWEST_EXTRA: columns in addition to the r wanted ones, without which the last pairs converge slowly. */
 enum { BLOCKS = 4, ROUNDS = 20, FEWEST_EXTRA = 16, FIRST_PRODUCTS = 8, MORE_PRODUCTS = 2 };
 
 #define TOLERANCE   1e-7
 #define ROUGH       0.05
-#define ROUGH_FLOOR 1e-5 /* share of theta_1 below which pairs are not distinguished from noise */
+#define ROUGH_FLOOR 1e-5 /* share of theta_1 below which pairs count as noise */
 
+/* Returns b, the number of columns of a block. */
 static int64_t block_width(int64_t s, int64_t r, bool rough)
 {
     return mrc_min(s, r + mrc_max(FEWEST_EXTRA, rough ? r / 2 : r / 10));
@@ -75,8 +78,8 @@ typedef struct block_method {
     int64_t columns;             /* number of columns of the basis so far */
     uint64_t seed;
     bool rough;
-    bool once;       /* the basis is multiplied again, so a single orthonormalization is enough */
-    double residual; /* largest residual of the last round, divided by theta_1 */
+    bool once;       /* orthonormalize only once, because the basis is multiplied again */
+    double residual; /* largest residual after the last round, relative to theta_1 */
 } block_method;
 
 static mercer_status multiply(block_method *self, bool transpose, double alpha, const mercer_matrix *left,
@@ -87,6 +90,7 @@ static mercer_status multiply(block_method *self, bool transpose, double alpha, 
 
 /* ---- Orthonormal columns ------------------------------------------------------------------------------------- */
 
+/* Scales the columns of W to length 1; zero columns stay 0. */
 static mercer_status normalize_columns(block_method *self)
 {
     mrc_backend *backend = self->backend;
@@ -95,7 +99,8 @@ static mercer_status normalize_columns(block_method *self)
     return backend->ops->scale_columns(backend, &self->w, self->norms);
 }
 
-/* Compute out <- W L^-T with W'W = L L'. *independent: whether W has independent columns, so that there is a result. */
+/* Compute out <- W L^-T with W'W = L L'. *independent: the columns of W are linearly independent; otherwise `out` is
+   not set. */
 static mercer_status orthonormalize_once(block_method *self, const mercer_matrix *w, const mercer_matrix *out,
                                          bool *independent)
 {
@@ -110,8 +115,8 @@ static mercer_status orthonormalize_once(block_method *self, const mercer_matrix
     return multiply(self, false, 1, w, &self->inverse, 0, out);
 }
 
-/* Remove the directions of the basis from W, twice: if little of W remains, rounding errors of the first removal
-   matter. */
+/* Remove the directions of the basis from W. Done twice, because rounding errors of the first time matter if little of
+   W remains. */
 static mercer_status clean(block_method *self)
 {
     mercer_matrix basis = mrc_columns(&self->q, 0, self->columns);
@@ -154,8 +159,8 @@ static mercer_status append(block_method *self)
                   image = mrc_columns(&self->aq, self->columns, self->b);
     bool independent;
     MRC_TRY(orthonormalize(self, &next, &independent));
-    if (!independent) { /* low rank, or converged pairs: W has no new directions */
-        /* Add small random directions: W's own directions stay dominant, and its columns become independent. */
+    if (!independent) { /* A has a low rank, or the pairs have converged: W has no new directions */
+        /* Add small random directions, which make the columns independent while W's own directions stay dominant. */
         MRC_TRY(normalize_columns(self));
         mrc_rng rng = {self->seed, 0x73746972u + (uint64_t)self->columns};
         MRC_TRY(add_random(self, rng, 1e-3 / sqrt((double)self->s)));
@@ -168,6 +173,7 @@ static mercer_status append(block_method *self)
     return multiply(self, false, 1, self->a, &next, 0, &image);
 }
 
+/* Appends blocks until the basis is full. */
 static mercer_status grow_basis(block_method *self)
 {
     while (self->columns + self->b <= self->all) {
@@ -195,8 +201,7 @@ static mercer_status multiply_basis(block_method *self, int products)
 
 /* ---- Rayleigh-Ritz ------------------------------------------------------------------------------------------- */
 
-/* Find the largest |A v_i - theta_i v_i| / theta_1; rough: / sqrt(theta_i theta_r). W is scratch for the
-   differences. */
+/* Find the largest |A v_i - theta_i v_i| over theta_1 or, for rough pairs, over sqrt(theta_i theta_r). Overwrites W. */
 static mercer_status find_worst_residual(block_method *self, int64_t r, double *worst)
 {
     mrc_backend *backend = self->backend;
@@ -254,6 +259,7 @@ static mercer_status draw_start(block_method *self)
     return backend->ops->copy(backend, &self->w, &drawn);
 }
 
+/* Makes rounds until the first r pairs are accurate enough, at most ROUNDS. */
 static mercer_status iterate(block_method *self, int64_t r)
 {
     MRC_TRY(draw_start(self));

@@ -11,10 +11,10 @@
  * K(S,S) is formed in double. LAPACK computes the pairs of small samples, a block method (eigen_block.c) those of large
  * ones, on a device only roughly. Cost: s^2 d for K, then about 4/3 s^3, or some tens of products of 2 s^2 q each.
  *
- * Caveats: products with K are formed in the working precision, and a step of size 1/(m t) amplifies their rounding
- * errors of about u lambda_1. So pairs below noise_level lambda_1 are left out (the first of them becomes the tail),
- * and the tail is floored at tail_floor lambda_1: a tiny or negative one would also make the critical batch huge or
- * negative. beta is biased low on the sample itself: use fresh rows.
+ * Caveats: products with K have rounding errors of about u lambda_1, which a step of size 1/(m t) amplifies. So pairs
+ * below noise_level lambda_1 are not used (the first of them becomes the tail), and the tail is at least tail_floor
+ * lambda_1: a tiny or negative tail would also make the critical batch huge or negative. On the sample itself beta is
+ * biased low, so it must be measured on other rows.
  */
 #include "solvers/iteration/eigensystem.h"
 
@@ -25,18 +25,21 @@
 #include <math.h>
 #include <string.h>
 
+/* Sizes up to which LAPACK computes all pairs, and share s / q from which few pairs are needed; see
+   use_block_method. */
 enum { LAPACK_LARGEST = 5000, SMALL_Q_SHARE = 8 };
 
 #define BETA_MARGIN     1.05
-#define PRINTED_SHARE   0.99 /* share of the printed step that is used from the critical batch on */
-#define CHECK_TOLERANCE 1e-3 /* residual of a pair, relative to lambda_1, above which the eigensystem is an error */
-#define ROUGH_TOLERANCE 0.05 /* limit for rough pairs, whose first residuals may be of this size */
+#define PRINTED_SHARE   0.99 /* factor of the printed step for batches above the critical one */
+#define CHECK_TOLERANCE 1e-3 /* largest valid residual of a pair, relative to lambda_1 */
+#define ROUGH_TOLERANCE 0.05 /* the same for rough pairs */
 
 double mrc_noise_level(mercer_dtype real)
 {
     return real == MERCER_F32 ? 1e-6 : 1e-12;
 }
 
+/* Returns the smallest tail, relative to lambda_1: about a hundred times the unit roundoff. */
 static double tail_floor(mercer_dtype real)
 {
     return real == MERCER_F32 ? 1e-5 : 1e-9;
@@ -51,7 +54,7 @@ static bool use_block_method(int64_t s, int64_t q)
     return s > LAPACK_LARGEST || (s > 2000 && q < s / SMALL_Q_SHARE);
 }
 
-/* Return whether rough pairs are used: on a device, iterating until pairs are exact would take most of the set-up. */
+/* Return whether rough pairs are used: on devices, where exact pairs would take most of the time of set-up. */
 static bool is_rough(const mrc_centers *centers)
 {
     return mrc_backend_memory(centers->backend) != MRC_HOST;
@@ -97,6 +100,7 @@ static mercer_status sample_matrix(mrc_centers *centers, const mercer_matrix *sa
     return centers->backend->ops->axpby(centers->backend, 1 / (double)sample->rows, k, 0, k);
 }
 
+/* Computes the first pairs of K(S,S)/s by the faster method, and their residual. Overwrites k. */
 static mercer_status find_pairs(mrc_centers *centers, const mercer_matrix *sample, const mercer_matrix *k,
                                 double *values, const mercer_matrix *vectors, uint64_t seed, double *residual)
 {
@@ -111,10 +115,11 @@ static mercer_status find_pairs(mrc_centers *centers, const mercer_matrix *sampl
     }
     MRC_TRY(centers->backend->ops->eigen_top(centers->backend, k, vectors->cols, values, vectors));
     centers->flops += 4.0 / 3 * (double)s * (double)s * (double)s;
-    *residual = 0; /* LAPACK destroyed K; its residual is eps-sized by construction, and tests check it */
+    *residual = 0; /* LAPACK has overwritten K; its residuals are of the size of rounding errors, which tests verify */
     return MERCER_OK;
 }
 
+/* Stores the pairs above the noise level, and computes tail and D. */
 static mercer_status fill(mrc_eigensystem *out, mrc_centers *centers, const mercer_matrix *vectors,
                           const double *values)
 {
@@ -168,7 +173,7 @@ mercer_status mrc_eigensystem_create(mrc_eigensystem *out, mrc_centers *centers,
 
 void mrc_eigensystem_destroy(mrc_eigensystem *system, mrc_backend *backend)
 {
-    mrc_free(backend->context, system->lambda); /* d is in the same allocation */
+    mrc_free(backend->context, system->lambda); /* lambda and d are one allocation */
     mrc_matrix_destroy(backend, &system->vectors);
     mrc_matrix_destroy(backend, &system->points);
     memset(system, 0, sizeof *system);
@@ -212,7 +217,7 @@ mercer_status mrc_eigensystem_beta(const mrc_eigensystem *system, mrc_centers *c
             value -= system->d[j] * mrc_load(&f, i, j) * mrc_load(&f, i, j);
         top = fmax(top, value - taken[i]);
     }
-    /* beta is never above the plain diagonal, and never so small that rounding errors dominate it. */
+    /* Limit beta: it is never above the plain diagonal, and must not be so small that rounding errors dominate it. */
     *beta = rule == MRC_STEP_PRINTED ? fmax(whole, system->tail)
                                      : fmin(fmax(BETA_MARGIN * top, system->tail), fmax(whole, system->tail));
     return MERCER_OK;
@@ -229,5 +234,5 @@ double mrc_step_over_batch(mrc_step_rule rule, double beta, double tail, int64_t
     bool small = rule == MRC_STEP_PRINTED && m < mrc_critical_batch(beta, tail, INT64_MAX);
     double top = (small ? 2 * beta : beta + (double)(m - 1) * tail) + (double)m * ridge;
     double share = rule == MRC_STEP_PRINTED && !small ? PRINTED_SHARE * gamma : gamma;
-    return top > 0 ? share * 2 / top : 0; /* a kernel that is 0 everywhere: no step */
+    return top > 0 ? share * 2 / top : 0; /* 0 only for a kernel that is 0 everywhere */
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The iteration, written once (Toward Large Kernel Models, algorithm 1; delayed projection as in EigenPro 4).
+ * A step of the iteration ("Toward Large Kernel Models", algorithm 1; delayed projection as in EigenPro 4).
  *
  *   f = K(., Z) alpha + K(., X_tmp) w_tmp + K(., X_s) w_s
  *
@@ -14,10 +14,10 @@
  *   COORDINATES:  alpha at the batch's rows -= eta g;  alpha at the sample's rows += eta E D u      (Z = X: EigenPro 2)
  *   PLAIN:        alpha -= eta h                                                              (gradient descent in R^p)
  *
- * T = 1 never uses the temporary part. Ridge lambda adds lambda/n m K(Z,Z) alpha to h in PLAIN. Otherwise it adds rho P
- * f, rho = eta m lambda / n, to the gradient: every weight shrinks by 1 - rho, and the preconditioner's correction is
- * rho K(., X_s) E D E' f(X_s), where E' f(X_s) = D^-1 C' alpha + v and v (q, c) follows the temporary part: v += -eta u
- * + eta s Lambda D u.
+ * With T = 1 there is no temporary part. In PLAIN a ridge lambda adds lambda/n m K(Z,Z) alpha to h. Otherwise it adds
+ * rho P f, with rho = eta m lambda / n, to the gradient: every weight shrinks by the factor 1 - rho, and the
+ * preconditioner's correction is rho K(., X_s) E D E' f(X_s). There E' f(X_s) = D^-1 C' alpha + v, and v (q, c) is the
+ * contribution of the temporary part, updated by v += -eta u + eta s Lambda D u.
  *
  * Cost of a step: 2 m p (d + 2c) + 2 m (T m / 2) (d + c) + 2 m s (d + 2c) + 2 p q c flops, and a projection every T
  * steps.
@@ -70,6 +70,7 @@ static mercer_status create_correction(mrc_iteration *self)
     return mrc_centers_apply(centers, &system->points, &ed, &self->c, false);
 }
 
+/* Creates the fields (one row per center) that the update needs. */
 static mercer_status create_fields(mrc_iteration *self, int64_t c)
 {
     mrc_centers *centers = self->centers;
@@ -84,6 +85,7 @@ static mercer_status create_fields(mrc_iteration *self, int64_t c)
     return create_correction(self);
 }
 
+/* Creates the matrices of a batch and of the sample. */
 static mercer_status create_scratch(mrc_iteration *self, int64_t c)
 {
     mrc_centers *centers = self->centers;
@@ -118,7 +120,8 @@ mercer_status mrc_iteration_create(mrc_iteration *out, mrc_centers *centers, mrc
                            .heaviest = 1,
                            .halving = 1,
                            .decay = 1};
-    kernel_blocks->rounds = true; /* residuals are rounded to half precision, 2^-12, once for all products of a step */
+    /* let backends round residuals to half precision (2^-12), once for all products of a step */
+    kernel_blocks->rounds = true;
     MRC_TRY(mrc_points_pack(centers, &system->points, 0, system->points.rows));
     MRC_TRY(create_fields(out, outputs));
     return create_scratch(out, outputs);
@@ -141,13 +144,14 @@ void mrc_iteration_destroy(mrc_iteration *self)
 
 /* ---- A step -------------------------------------------------------------------------------------------------- */
 
+/* Sets a matrix to 0, if this iteration uses it. */
 static mercer_status clear(mrc_iteration *self, const mercer_matrix *a)
 {
     mrc_backend *backend = self->centers->backend;
     return a->data ? backend->ops->clear(backend, a) : MERCER_OK;
 }
 
-/* Return the batch in the backend's memory, to which take_in copies it once for all products of the step. */
+/* Return the copy of the batch in the backend's memory, which take_in has made once for all products of the step. */
 static mercer_batch local_batch(const mrc_iteration *self, const mercer_batch *batch)
 {
     mercer_batch local = *batch;
@@ -302,6 +306,7 @@ static mercer_status append_temporary(mrc_iteration *self, const mercer_batch *b
     return mrc_split_gemm(self->centers, false, eta, &system->vectors, &self->du, 1, &self->sample_weights);
 }
 
+/* Takes the step of COORDINATES. */
 static mercer_status update_coordinates(mrc_iteration *self, const mercer_batch *batch, const mercer_matrix *g,
                                         double eta)
 {
@@ -312,6 +317,7 @@ static mercer_status update_coordinates(mrc_iteration *self, const mercer_batch 
     return mrc_centers_scatter_add(self->centers, &self->alpha, self->sample_rows, system->s, &self->ks, 1);
 }
 
+/* Adds alpha to the running mean. */
 static mercer_status update_average(mrc_iteration *self)
 {
     if (!self->averaging) return MERCER_OK;
@@ -319,13 +325,15 @@ static mercer_status update_average(mrc_iteration *self)
     return self->centers->backend->ops->axpby(self->centers->backend, share, &self->alpha, 1 - share, &self->average);
 }
 
+/* Returns eta for a batch of m rows. */
 static double step_size(const mrc_iteration *self, int64_t m)
 {
     const mrc_iteration_options *options = &self->options;
     bool plain = options->update == MRC_UPDATE_PLAIN;
     double heaviest = plain && options->ridge > 0 ? fmax(self->heaviest, 1) : self->heaviest;
     double beta = plain ? options->plain_beta : self->beta, tail = plain ? options->plain_top : self->system->tail;
-    double ridge = plain ? 0 : options->ridge; /* sample weights do not scale it; for PLAIN it is part of plain_top */
+    /* sample weights do not multiply the ridge; in PLAIN it is part of plain_top */
+    double ridge = plain ? 0 : options->ridge;
     return mrc_step_over_batch(options->rule, heaviest * beta, heaviest * tail, m, options->gamma, ridge) *
            self->halving * self->decay;
 }
@@ -372,6 +380,7 @@ mercer_status mrc_iteration_step(mrc_iteration *self, const mercer_batch *looked
 
 /* ---- Projection ---------------------------------------------------------------------------------------------- */
 
+/* Discards everything since the last projection. */
 static mercer_status drop_temporary(mrc_iteration *self)
 {
     self->pending = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * solvers/iteration: the one iteration  f <- proj_Z( f - eta P grad L_m(f) ).  Its parts vary (preconditioner,
- * projector, period); every named solver of the EigenPro family is a choice of parts.
+ * solvers/iteration: the iteration f <- proj_Z( f - eta P grad L_m(f) ). Every solver of the EigenPro family is this
+ * iteration with its own preconditioner, projector and period.
  *
  *   iteration.c            a step                          eigensystem.c, eigen_block.c   the preconditioner
  *   iteration_solver.c     set-up, epochs, watchdog        temporary_centers.c            steps since the projection
@@ -28,10 +28,11 @@ typedef struct mrc_iteration_options {
     int64_t period; /* T, number of batches per projection */
     bool carry;
     mrc_step_rule rule;
-    double gamma;      /* safety factor of the step rule */
-    double ridge;      /* lambda / n */
-    double plain_top;  /* MRC_UPDATE_PLAIN: largest eigenvalue of K_ZX K_XZ / n + ridge K_ZZ */
-    double plain_beta; /* MRC_UPDATE_PLAIN: max over x of |K(Z,x)|^2; the two replace t and beta in the step rule */
+    double gamma;     /* safety factor of the step rule */
+    double ridge;     /* lambda / n */
+    double plain_top; /* MRC_UPDATE_PLAIN: largest eigenvalue of K_ZX K_XZ / n + ridge K_ZZ */
+    /* MRC_UPDATE_PLAIN: max over x of |K(Z,x)|^2; plain_top and plain_beta replace t and beta in the step rule */
+    double plain_beta;
 } mrc_iteration_options;
 
 typedef struct mrc_iteration {
@@ -43,26 +44,26 @@ typedef struct mrc_iteration {
     const mrc_units *units;        /* units that the batches' targets were converted to, for losses; NULL: none */
     mrc_projector *projector;      /* NULL unless PROJECT */
     double beta;
-    double heaviest; /* largest sample weight; bounds a weighted batch operator relative to the plain one */
-    double halving;  /* factor on the step, lowered by the watchdog */
-    double decay;    /* factor on the step, lowered by the schedule */
+    double heaviest; /* largest sample weight, by which weights may enlarge the gradient of a batch */
+    double halving;  /* factor of the step size, reduced by the watchdog */
+    double decay;    /* factor of the step size, reduced by the schedule */
 
     mercer_matrix alpha;    /* field (rows, c): the weights */
     mercer_matrix c;        /* field C (rows, q) = K(Z, X_s) E D */
-    mercer_matrix sum;      /* field: negative sum of the steps' values at the centers since the last projection */
+    mercer_matrix sum;      /* field: minus the sum of the steps' values at the centers since the last projection */
     mercer_matrix left;     /* field: residual of the last projection, if carried */
-    mercer_matrix h, theta; /* fields: scratch */
+    mercer_matrix h, theta; /* fields: scratch space */
     mercer_matrix average;  /* field: running mean of alpha since averaging began */
     int64_t averaged;       /* number of terms in the running mean */
     bool averaging;
 
     mrc_temporary_centers temporary; /* at most T m points since the last projection, and their weights */
     mercer_matrix sample_weights;    /* w_s (s, c) */
-    mercer_matrix values;            /* v (q, c) = E' of the temporary part's values at X_s; only with ridge */
-    int64_t pending;                 /* number of batches since the last projection */
+    mercer_matrix values; /* v (q, c) = E' times the values of the temporary part at X_s; only with a ridge */
+    int64_t pending;      /* number of batches since the last projection */
 
     mrc_kept sample_kept;          /* buffer for K(X_m, X_s) */
-    mercer_matrix f, g, ks, u, du; /* (m, c), (m, c), (s, c), (q, c), (q, c) scratch */
+    mercer_matrix f, g, ks, u, du; /* (m, c), (m, c), (s, c), (q, c), (q, c) scratch space */
     mercer_matrix x; /* (m, d) device copy of the current batch's points; unused if the backend works in host memory */
     mercer_matrix y; /* (m, c) device copy of its targets */
 
@@ -73,20 +74,20 @@ typedef struct mrc_iteration {
     double forward_seconds, gradient_seconds, projection_seconds;
 } mrc_iteration;
 
-/* Create an iteration with alpha = 0. All parts are borrowed and must outlive it. To be destroyed even if it fails, as
-   all parts of solvers. */
+/* Create an iteration with alpha = 0. All parts are borrowed and must outlive it. Like all parts of solvers, it must be
+   destroyed even if the call fails. */
 mercer_status mrc_iteration_create(mrc_iteration *out, mrc_centers *centers, mrc_kernel_blocks *kernel_blocks,
                                    const mrc_eigensystem *system, mrc_projector *projector, double beta,
                                    int64_t outputs, const mrc_iteration_options *options);
 void mrc_iteration_destroy(mrc_iteration *iteration);
 
-/* Compute the residual of the batch with the current weights and store it for mrc_iteration_step. */
+/* Compute the residual of the batch with the current weights, and store it for mrc_iteration_step. */
 mercer_status mrc_iteration_residual(mrc_iteration *iteration, const mercer_batch *batch, mrc_loss *result);
 /* Take the step for the batch of the last mrc_iteration_residual; project at the end of a period. */
 mercer_status mrc_iteration_step(mrc_iteration *iteration, const mercer_batch *batch);
 /* Project the pending steps, if there are any. */
 mercer_status mrc_iteration_project(mrc_iteration *iteration);
-/* Discard everything pending and carried, after alpha was changed from outside. */
+/* Discard pending steps and the carried residual, after alpha was changed by the caller. */
 mercer_status mrc_iteration_forget(mrc_iteration *iteration);
 
 /* Return the bytes held by an iteration with s samples and q eigenpairs. */

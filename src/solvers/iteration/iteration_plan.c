@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The sizes of the iteration and what it costs. Letters: n samples, p centers, d features, c outputs, m batch,
- * s Nystrom sample, q eigenpairs, T period.
+ * Sizes and cost of the iteration. Symbols: n samples, p centers, d features, c outputs, m batch, s Nystrom sample, q
+ * eigenpairs, T period.
  *
  *   s       p/3 between 500 and 3,000 (10,000 for p >= 50,000), at most n, and s^2 doubles within half the budget
  *   q       s/20, at most p/10: a larger q biases the fixed point toward weighted least squares
- *   m       the critical batch beta/t of the data, at most n and such that m p values fit a quarter of the budget
- *   T       p/m: there are then as many temporary centers as centers; with far more, the model would follow only the
- *           labels of the centers. On a device each of several epochs is split into equal periods of about that length
- *   projector  the first of its table that suits
+ *   m       the critical batch beta/t of the data; at most n, and m p values must fit into a quarter of the budget
+ *   T       p/m: there are then as many temporary centers as centers; with far more, the model would depend only on the
+ *           labels near the centers. On a device, each of several epochs is divided into equal periods of about that
+ *           length
+ *   projector  the first one in the table of projectors that suits
  *
- * By the printed rule ("Toward Large Kernel Models", appendix on hyperparameters) q = s/10, also for the projector, and
- * there are 50 epochs. The paper has s "as big as GPU memory allows": 5,000 here, as in its authors' program. For
- * the projector it refers to EigenPro 2: 2,000 centers, 10,000 from p = 100,000 on.
+ * Solver paper follows the printed rule ("Toward Large Kernel Models", appendix on hyperparameters): q = s/10, also for
+ * the projector, and 50 epochs. The paper has s "as big as GPU memory allows"; here it is 5,000, as in the authors'
+ * program. For the projector the paper refers to EigenPro 2: 2,000 centers, 10,000 from p = 100,000 on.
  *
  *   bytes   fields p (6 c + q), temporary centers T m (d + c), sample s (d + q), block m p, projector, cache n p
  *   flops   of an epoch 2 n p (d + 2 c) + n T m (d + c) + 2 or 4 n s (d + c), of a batch 2 p q c, and of the projector
@@ -34,13 +35,14 @@ enum {
     SAMPLE_PRINTED = 5000,
     PAIRS_PRINTED = 10, /* s / q */
     BLOCK_DEFAULT = 2500,
-    ROUNDED_BATCH = 2048,   /* batches of a device above this size are rounded down to whole tiles */
+    ROUNDED_BATCH = 2048,   /* on a device, batches above this size are rounded down to whole tiles */
     BLOCK_DEVICE = 4096,    /* fills a GPU; a multiple of the tiles of its products */
-    GUESSED_BATCH_PER_Q = 5 /* m* is about 5 q on image data; used only until the data have been seen */
+    GUESSED_BATCH_PER_Q = 5 /* m* / q on image data; used only until the data have been read */
 };
 
 /* ---- Sizes --------------------------------------------------------------------------------------------------- */
 
+/* Chooses s and q. */
 static void choose_sample(mrc_planner *self)
 {
     const mrc_plan_request *request = self->request;
@@ -63,7 +65,8 @@ static void choose_sample(mrc_planner *self)
         s = mrc_max(most, 1);
     }
     int64_t q = mrc_min(s / 20, request->p / 10);
-    if (preset->update == MRC_UPDATE_COORDINATES) q = s / 20; /* no projection, so no bias to keep small */
+    /* without projections there is no bias that a large q increases */
+    if (preset->update == MRC_UPDATE_COORDINATES) q = s / 20;
     if (preset->rule == MRC_STEP_PRINTED) q = s / PAIRS_PRINTED;
     if (self->options->eigenpairs > 0) q = self->options->eigenpairs;
     if (self->options->eigenpairs < 0 || !pairs) q = 0;
@@ -77,9 +80,9 @@ static void choose_sample(mrc_planner *self)
 }
 
 /* Return a period that divides an epoch evenly. An epoch ends with a projection, which costs as much after a few
-   batches as after a whole period. So with several epochs, periods are made even, at most half as long again, unless
-   memory for temporary centers is short. (A single epoch returns the mean of its later iterates, one per projection;
-   longer periods would average fewer of them.) */
+   batches as after a whole period. So with several epochs periods are made equal, by lengthening them up to one and a
+   half times if there is memory for the temporary centers. A single epoch is not divided evenly: it returns the mean of
+   its later iterates, one per projection, and longer periods would average fewer of them. */
 static int64_t even_period(const mrc_planner *self, int64_t period)
 {
     const mrc_problem *problem = &self->problem;
@@ -91,6 +94,7 @@ static int64_t even_period(const mrc_planner *self, int64_t period)
     return many && fits ? even : period;
 }
 
+/* Chooses m and T. */
 static void choose_batch(mrc_planner *self)
 {
     const mrc_plan_request *request = self->request;
@@ -139,6 +143,7 @@ static mercer_status choose_projector(mrc_planner *self)
     return MERCER_OK;
 }
 
+/* Chooses the sizes of the projector that the options leave open. */
 static void choose_projector_sizes(mrc_planner *self)
 {
     const mrc_plan_request *request = self->request;
@@ -189,8 +194,8 @@ static bool evaluates_as_fast(const mrc_planner *self)
 }
 
 /* Return the caching that the iteration requests. Devices cache whole tiles of a batch's block, possibly in half
-   precision; next to a cache of all samples, the block needs space in the type of the weights. The cache uses half
-   precision only if float does not fit, and never with polishing, which is exact work. */
+   precision; in addition to a cache of all samples, the block needs space in the type of the weights. The cache is in
+   half precision only if float does not fit, and never with polishing, which must be exact. */
 static mrc_caching caching(const mrc_planner *self)
 {
     int64_t m = self->public_plan->batch, p = self->problem.p;
@@ -218,8 +223,7 @@ mercer_status mrc_iteration_choose(mrc_planner *self)
         choose_projector_sizes(self);
     }
     plan->step_factor = options->step_factor > 0 ? options->step_factor : preset->gamma;
-    /* Batches drawn from the data leave noise in the iterates wherever the labels cannot be fitted; averaging removes
-       it. */
+    /* If the labels cannot be fitted, random batches leave noise in the iterates; averaging removes it. */
     mercer_switch sampled = plan->batch < self->request->n ? MERCER_ON : MERCER_OFF;
     mercer_switch average = preset->average == MERCER_AUTO ? sampled : preset->average;
     if (options->average != MERCER_AUTO) average = options->average;
@@ -231,8 +235,9 @@ mercer_status mrc_iteration_choose(mrc_planner *self)
 }
 
 /* Return the number of epochs with a cache. An epoch over a small cache takes milliseconds, and 10 epochs are too few
-   for a small ridge: 500 rows, ridge 1e-6 per row, have a test error 35 % above that of the exact solution after 10
-   epochs, and 6 % after 100. So the epochs read CACHED_VALUES values of K(X,Z) in total, which takes about a second. */
+   for a small ridge: with 500 rows and a ridge of 1e-6 per row, the test error is 35 % above that of the exact solution
+   after 10 epochs, and 6 % after 100. So all epochs together read CACHED_VALUES values of K(X,Z), which takes about a
+   second. */
 static int64_t cached_epochs(const mrc_planner *self)
 {
     int64_t values = mrc_max(1, self->problem.n * self->problem.p);
@@ -282,13 +287,14 @@ void mrc_iteration_cost(const mrc_problem *problem, const mrc_plan *plan, mrc_so
     out->epochs = epochs;
     out->batches = ceil(n / (double)sizes->batch);
     out->projections = plan->projector ? ceil(out->batches / T) : 0;
-    /* An estimate, as if periods continued across the ends of epochs. With few samples this decides in favor of ep4. */
+    /* An estimate that ignores the projections at the ends of epochs. With few samples they would rule out ep4, which
+       is fast there. */
     out->all_projections = plan->projector ? ceil(out->batches * epochs / T) : 0;
     double m = n / out->batches, temporary = T > 1 ? T * (double)sizes->batch : 0;
     mrc_cost *once = &out->set_up, *batch = &out->batch;
     once->held = mrc_iteration_bytes(problem, &options, sizes->nystrom, sizes->eigenpairs);
     once->held.whole += s * (points + q * e);
-    once->held.shared += 2 * p * c * e; /* rollback weights, and the best ones */
+    once->held.shared += 2 * p * c * e; /* weights for rollback, and the best weights */
     /* The sample's matrix and fresh rows exist only during set-up; the projector is created after it. */
     once->set_up.whole = (double)mrc_eigensystem_scratch_bytes(sizes->nystrom, sizes->eigenpairs) + 2 * s * points;
     double pair = mrc_problem_features(problem);

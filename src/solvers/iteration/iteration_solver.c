@@ -2,19 +2,19 @@
 /*
  * Training by the iteration: set-up, epochs of steps, averaging and step decay over the later half, and a watchdog.
  *
- *   set-up     a sample of the data, its eigensystem, beta and the critical batch, the plan refined with those numbers,
- *              and the parts it asks for
+ *   set-up     a sample of the data, its eigensystem, beta and the critical batch; the plan refined with these numbers;
+ *              the parts that it requires
  *   average    running mean of alpha over the projections of the later half of the steps
- *   decay      the step falls linearly from 1 to DECAY_END over the later half
- *   watchdog   a loss that is not finite, twice that of the zero model, or ten times the best so far rolls back to the
- *              last good weights, halves the step and logs this; after MOST_HALVINGS training fails with
- *              MERCER_ERROR_NUMERIC
+ *   decay      the step size falls linearly to DECAY_END times its value over the later half
+ *   watchdog   a loss that is not finite, twice that of weights 0, or ten times the best so far leads to a rollback to
+ *              the last good weights, half the step size and a log line; after MOST_HALVINGS of these training fails
+ *              with MERCER_ERROR_NUMERIC
  *
- * The sample is read from its own pass (number -1), because X_s must have the distribution of the batches. Rows beyond
- * the first s are "fresh": beta is estimated on them, because on the sample itself it comes out too low.
+ * The sample is read from a separate pass (number -1), because X_s must have the distribution of the batches. beta is
+ * estimated on "fresh" rows after the first s, because on the sample itself it would be too low.
  *
- * With labels that p centers cannot fit, the iterates of a constant step keep jumping around the optimum; the mean of
- * the later ones does not. The model gets the average; training continues from the last iterate.
+ * If p centers cannot fit the labels, iterates with a constant step size keep moving around the optimum, but the mean
+ * of the later ones converges. The model gets the average; training continues from the last iterate.
  */
 #include "solvers/iteration/iteration_solver.h"
 
@@ -39,7 +39,7 @@ typedef struct solver_state {
     mrc_iteration iteration;
     mercer_matrix rollback_weights; /* field: last good weights, for rollback */
     double setup_seconds;
-    int64_t no_calls; /* always 0: number of calls that is listed if there is no projector */
+    int64_t no_calls; /* always 0; listed in the state as the projector's number of calls if there is no projector */
 } solver_state;
 
 /* ---- Set-up: centers that are samples ------------------------------------------------------------------------- */
@@ -62,7 +62,7 @@ static mercer_status check_centers_are_samples(mrc_job *job, const mercer_matrix
     MRC_TRY(mrc_host_open(job->backend, sample, &x));
     for (int64_t i = 0; i < sample->rows && status == MERCER_OK; i++) {
         int64_t row = rows[i] - job->centers.first;
-        if (row < 0 || row >= z->rows) continue; /* another rank checks it */
+        if (row < 0 || row >= z->rows) continue; /* center of another rank, which checks it */
         if (!mrc_rows_equal(&x, i, z, row))
             status = mrc_fail(job->context, MERCER_ERROR_DATA,
                               "solver %s uses the samples as centers, but sample %lld differs from center %lld", name,
@@ -95,7 +95,8 @@ static mercer_status create_iteration(mrc_job *job, const mercer_matrix *sample)
             mrc_projector_create(&self->projector, job->plan.projector, &job->centers, &job->plan.projector_options));
     if (self->projector)
         self->projector->room =
-            job->kernel_blocks.kept; /* free during projections, which run between the batches' products */
+            /* this memory is free during projections, because they run between the products of batches */
+            job->kernel_blocks.kept;
     MRC_TRY(mrc_iteration_create(&self->iteration, &job->centers, &job->kernel_blocks, &self->system, self->projector,
                                  job->report.beta, job->target.weights->cols, &options));
     self->iteration.sample_rows = self->sample_rows;
@@ -144,8 +145,8 @@ static mercer_status create_parts(mrc_job *job, const mercer_matrix *sample, con
     job->report.tail = self->system.tail;
     MRC_TRY(job->host->refine(job, mrc_critical_batch(job->report.beta, self->system.tail, job->n), rows != NULL,
                               sample->dtype));
-    plan->public_plan.eigenpairs = self->system.q; /* without directions lost in rounding */
-    /* Warn here and not in the planner, which runs several times. */
+    plan->public_plan.eigenpairs = self->system.q; /* fewer than planned if some directions were lost in rounding */
+    /* Warn here, not in the planner, which is called several times. */
     if (self->system.q > job->target.p / 10 && plan->solver->preset.update == MRC_UPDATE_PROJECT)
         mrc_warn(job->context, "eigenpairs",
                  "q = %lld eigenpairs are more than a tenth of the %lld centers, so the result is biased away from "
@@ -223,6 +224,7 @@ static void destroy(mrc_job *job)
 
 /* ---- State --------------------------------------------------------------------------------------------------- */
 
+/* Returns the average if there is one, else the last iterate. */
 static const mercer_matrix *weights(const mrc_job *job)
 {
     const mrc_iteration *iteration = &((const solver_state *)job->state)->iteration;
@@ -270,7 +272,7 @@ static bool check(const mrc_job *job)
            iteration->halving > 0 && iteration->halving <= 1;
 }
 
-/* Update what the trainer shows and reports. */
+/* Update the values that the trainer reports. */
 static void report(mrc_job *job)
 {
     const solver_state *self = job->state;
@@ -289,7 +291,7 @@ static void report(mrc_job *job)
 
 /* ---- Watchdog ------------------------------------------------------------------------------------------------ */
 
-/* Add a batch's result to the running means; return true if training diverges. */
+/* Add a batch's result to the running means. Return true if training diverges. */
 static bool alarmed(mrc_watchdog *dog, const mrc_loss *result, int64_t rows)
 {
     if (!isfinite(result->squared_error)) return true;
@@ -303,6 +305,7 @@ static bool alarmed(mrc_watchdog *dog, const mrc_loss *result, int64_t rows)
     return dog->loss > 10 * dog->best && dog->loss > 1e-3 * dog->target;
 }
 
+/* Restores the last good weights and halves the step size. Fails after MOST_HALVINGS times. */
 static mercer_status roll_back(mrc_job *job)
 {
     solver_state *self = job->state;
@@ -331,7 +334,7 @@ static mercer_status roll_back(mrc_job *job)
 
 /* ---- Steps and epochs ---------------------------------------------------------------------------------------- */
 
-/* Set step decay and averaging from the share of the planned work that is done. */
+/* Set step decay and averaging. done: share of the planned steps that are done. */
 static void follow_schedule(mrc_job *job, double done)
 {
     const mercer_plan *plan = &job->plan.public_plan;
@@ -351,12 +354,12 @@ static mercer_status take_step(mrc_job *job, const mercer_batch *batch, mrc_loss
     if (job->stream.heaviest > 0) iteration->heaviest = job->stream.heaviest;
     MRC_TRY(mrc_iteration_residual(iteration, batch, &result));
     if (alarmed(&job->watchdog, &result, batch->X.rows)) return roll_back(job);
-    /* The loss shows that the weights of the last projection are good. */
+    /* The loss is finite and small, so the weights of the last projection are good. */
     if (iteration->pending == 0)
         MRC_TRY(job->backend->ops->copy(job->backend, &self->rollback_weights, &iteration->alpha));
     mercer_status status = mrc_iteration_step(iteration, batch);
     if (status == MERCER_ERROR_NUMERIC)
-        return roll_back(job); /* the right-hand side or the residual of a projection is not finite */
+        return roll_back(job); /* the right-hand side or the residual of a projection was not finite */
     MRC_TRY(status);
     mrc_loss_join(totals, &result);
     job->samples += batch->X.rows;
@@ -434,7 +437,8 @@ static mercer_status close_epoch(mrc_job *job, mercer_stop *stop)
 static mercer_status polish(mrc_job *job, const mercer_matrix *result)
 {
     solver_state *self = job->state;
-    MRC_TRY(job->host->keep(job, result, MRC_KEEP_NOW)); /* a training resumed from here begins with polishing */
+    /* a training that is resumed from this checkpoint begins with polishing */
+    MRC_TRY(job->host->keep(job, result, MRC_KEEP_NOW));
     mrc_projector_free(self->projector);
     self->projector = self->iteration.projector = NULL;
     mrc_kernel_blocks_destroy(&job->kernel_blocks);
@@ -461,12 +465,13 @@ static mercer_status run(mrc_job *job)
 
 /* ---- Streaming ----------------------------------------------------------------------------------------------- */
 
+/* Takes steps on a batch of the caller, in pieces of at most the planned batch size. */
 static mercer_status step(mrc_job *job, const mercer_batch *batch)
 {
     mrc_iteration *iteration = &((solver_state *)job->state)->iteration;
     int64_t most = job->plan.public_plan.batch;
     iteration->options.ridge = job->options.lambda / (double)mrc_max(job->n, job->samples + batch->X.rows);
-    /* A stream has no planned end: averaging begins with the first projection, and the step does not decay. */
+    /* A stream has no planned end, so averaging begins with the first projection, and the step size does not decay. */
     iteration->averaging = job->plan.public_plan.average && iteration->projections > 0;
     for (int64_t first = 0; first < batch->X.rows; first += most) {
         int64_t rows = mrc_min(most, batch->X.rows - first);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Bounds that determine step sizes where the eigensystem of a sample does not.
+ * Bounds for step sizes that the eigensystem of a sample does not provide.
  *
  *   plain   gradient descent in R^p: the largest eigenvalue of K_ZX K_XZ / n + ridge K_ZZ by power iteration on the
  *           sample, and max over its rows x of |K(Z,x)|^2;   POWER_STEPS 4 s p (d + 1) flops
- *   beta    where K(x,x) differs from sample to sample: its largest value over all of them, one pass of n d
+ *   beta    if K(x,x) is not constant: its largest value over all samples, one pass of n d
  */
 #include "solvers/iteration/iteration_solver.h"
 
@@ -16,7 +16,7 @@
 
 enum { POWER_STEPS = 30, BETA_ROWS = 64 };
 
-#define PLAIN_MARGIN 1.1 /* factor on both bounds that gradient descent estimates from a sample */
+#define PLAIN_MARGIN 1.1 /* safety factor of both bounds, because they are estimated from a sample */
 
 /* Estimate the largest eigenvalue of K_ZX K_XZ / n + ridge K_ZZ, for gradient descent on the weights, by power
    iteration on the sample. */
@@ -46,7 +46,7 @@ static mercer_status find_plain_top(mrc_centers *centers, const mercer_matrix *s
 }
 
 typedef struct norms_job {
-    const mercer_matrix *rows, *room; /* (b, d); scratch (b, centers of the largest shard) */
+    const mercer_matrix *rows, *room; /* (b, d); scratch space (b, number of centers of the largest shard) */
 } norms_job;
 
 /* Compute |K(Z_s,x)|^2 for a block of rows x. part: (1, b) f64. */
@@ -92,13 +92,13 @@ mercer_status mrc_plain_bounds(mrc_centers *centers, const mercer_matrix *sample
                                double *top, double *beta)
 {
     MRC_TRY(find_plain_top(centers, sample, ridge, top));
-    *beta = *top; /* full batches have no sampling noise */
+    *beta = *top; /* full batches have no sampling noise, so the largest eigenvalue is sufficient */
     return sampled ? find_plain_beta(centers, sample, beta) : MERCER_OK;
 }
 
 /*
- * If K(x,x) is not constant, the rows seen so far do not determine its largest value: one pass over the data finds it,
- * and beta grows in proportion.
+ * If K(x,x) is not constant, the rows read so far do not determine its largest value. One pass over the data finds it,
+ * and beta is increased in proportion.
  */
 mercer_status mrc_raise_beta(mrc_centers *centers, mrc_sample_stream *stream, const mercer_matrix *fresh, double *beta)
 {

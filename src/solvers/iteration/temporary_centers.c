@@ -4,8 +4,8 @@
  *
  *   F_s += K(X, X_s) w_s        for each shard s here, X (m, d), X_s (t_s, d), w_s (t_s, c), t_s about t / S
  *
- * Every shard has capacity for its share of a whole period, so that nothing moves when a batch is appended. Cost of a
- * product: 2 m t (d + c) / R flops on each of R ranks. Memory: T m (d + c) elements, on R ranks T m (d + c) / R each.
+ * Every shard has capacity for its share of a whole period, so that appending a batch moves no rows. Cost of a product:
+ * 2 m t (d + c) / R flops on each of R ranks. Memory: T m (d + c) elements, on R ranks T m (d + c) / R each.
  */
 #include "solvers/iteration/temporary_centers.h"
 
@@ -14,8 +14,8 @@
 
 #include <string.h>
 
-/* Backends find the packed form only of rows that begin at a multiple of this. Large shares are aligned like large
-   shards of the centers (MRC_ALIGNED_ROWS). */
+/* Backends reuse the packed form of rows only if these begin at a multiple of ROWS_TOGETHER. Large shares are aligned
+   like large shards of the centers (MRC_ALIGNED_ROWS). */
 enum { ROWS_TOGETHER = 4 };
 
 /* Rows of a shard. offset: first row of its buffer in this rank's matrices; rows, first: its part of `count` rows. */

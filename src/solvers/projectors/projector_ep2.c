@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * EigenPro 2 over the centers, the projection of the papers, with the residual kept up to date.
+ * EigenPro 2 over the centers, the projection of the papers, with an exact residual.
  *
  *   E, Lambda, t, D: eigensystem of a sample Z_s of the centers          G = K(Z,Z_s) E (p, q), once: p s d
  *   theta = 0, r = h; for each batch b of m centers of a random order:    eta stands for eta/m of the step rule
@@ -8,14 +8,14 @@
  *       theta_b += eta r_b;   theta_s -= E u        the gradient of the batch is -r_b
  *       r -= K(Z,Z_b) (eta r_b) - G u               p m d; exact up to rounding
  *
- * A pass evaluates every entry of K(Z,Z) once: p^2 (d + c), and 2 p q c per batch. m = the critical batch beta/t of the
- * sample's eigensystem, beta = max_z K(z,z) - sum_i D_i G_i(z)^2 over all centers z, but at most 8192: up to m* smaller
- * batches lose nothing, and memory stays bounded. By the printed rule beta = max_z K(z,z). Memory: p q for G, s q, m (d
- * + c + q) for a batch.
+ * A pass evaluates every entry of K(Z,Z) once: p^2 (d + c), and 2 p q c per batch. m is the critical batch beta/t of
+ * the sample's eigensystem, with beta = max_z K(z,z) - sum_i D_i G_i(z)^2 over all centers z (printed rule: max_z
+ * K(z,z)). It is limited to 8,192, which bounds the memory and costs no progress, because smaller batches take more
+ * steps. Memory: p q for G, s q, m (d + c + q) for a batch.
  *
- * Stops after a pass at the tolerance. The step rule relies on the sample; where the spectrum falls so fast that a few
- * centers outside it dominate the remaining spectrum, a pass may leave r larger than h. Then gamma is halved
- * permanently: r is known exactly, so later passes repair the damage.
+ * Stops after the pass in which r reaches the tolerance. The step rule relies on the sample. If the spectrum falls so
+ * fast that a few centers outside of the sample dominate the rest of it, a pass may leave r larger than h. Then gamma
+ * is halved permanently; as r is known exactly, later passes repair the damage.
  */
 #include "solvers/projectors/projector.h"
 
@@ -26,7 +26,7 @@
 
 enum { MOST_BATCH = 8192 };
 
-#define BETA_MARGIN 1.05 /* margin for rounding only: beta is not an estimate */
+#define BETA_MARGIN 1.05 /* margin for rounding; beta itself is not an estimate */
 
 typedef struct ep2 {
     mrc_eigensystem system;
@@ -56,7 +56,7 @@ static void destroy(mrc_projector *projector)
 }
 
 /* Find beta, the maximum over all centers of K(z,z) - sum_i D_i G_i(z)^2, the diagonal of the preconditioned kernel. G
-   makes this cheap, and an estimate from some centers would let the step explode on an outlier. */
+   makes this cheap; with an estimate from some centers, steps could diverge at an outlier. */
 static mercer_status find_beta(ep2 *self, mrc_centers *centers)
 {
     mrc_backend *backend = centers->backend;
@@ -125,6 +125,7 @@ static mercer_status correct(ep2 *self, mrc_centers *centers, work *w, double et
     return mrc_centers_multiply(centers, 1, &self->g, &w->u, 1, r);
 }
 
+/* Takes a step on a batch of centers. */
 static mercer_status batch(ep2 *self, mrc_centers *centers, work *w, int64_t count, const mercer_matrix *r,
                            const mercer_matrix *theta)
 {
@@ -161,7 +162,7 @@ static mercer_status run(mrc_projector *projector, work *w, const mercer_matrix 
         mrc_log(centers->context, MERCER_LOG_DEBUG, "projection (ep2): pass %lld, residual %.3e", (long long)pass + 1,
                 left / projector->h_norm);
         if (left <= options->tolerance * projector->h_norm || !isfinite(left)) break;
-        if (left > fmax(before, projector->h_norm)) self->gamma /= 2; /* the sample underestimated the spectrum */
+        if (left > fmax(before, projector->h_norm)) self->gamma /= 2; /* the sample has underestimated the spectrum */
         before = left;
     }
     return MERCER_OK;

@@ -6,12 +6,14 @@
  *   theta = round((L L')^-1 h)                 (p, c), 2 p^2 c multiply-adds
  *   r = h - L (L' theta) + mu theta            = h - K(Z,Z) theta with the stored, rounded theta, in double: 2 p^2 c
  *
- * mu = options.jitter, 0 by default. It is raised where necessary: if the factorization fails (K(Z,Z) singular in
- * double), and if theta is so large that rounding it to type real spoils K theta; then mu becomes 10 u p of the mean
- * diagonal, where rounding can do little harm (spd.c). With mu > 0 the solution is refined, theta += (L L')^-1 r, as
- * long as that halves r: the bias mu theta vanishes in all directions except those that rounding hides anyway.
+ * mu = options.jitter, 0 by default. It is raised in two cases: if the factorization fails (K(Z,Z) is singular in
+ * double), and if theta is so large that rounding it to type real makes K theta inaccurate; mu then becomes 10 u p of
+ * the mean diagonal, which limits the effect of rounding (spd.c). With mu > 0 the solution is refined, theta += (L
+ * L')^-1 r, as long as that halves r. This removes the bias mu theta in all directions except those below the rounding
+ * errors.
  *
- * With several ranks each solves the whole system and keeps its own rows: it is for p that fit one process.
+ * With several ranks each one solves the whole system and uses its own rows, so p is limited by the memory of one
+ * process.
  */
 #include "solvers/projectors/projector.h"
 
@@ -26,11 +28,11 @@ enum { MOST_REFINEMENTS = 10 };
 
 typedef struct exact {
     mrc_scope held;       /* owns both matrices */
-    mercer_matrix points; /* Z (p, d): needed again if the shift must rise */
+    mercer_matrix points; /* Z (p, d), needed again if the shift must be raised */
     mrc_factor factor;
 } exact;
 
-/* The whole system; every process has a copy. */
+/* The whole system; each process has its own copy. */
 typedef struct whole {
     mercer_matrix h, theta, trial; /* (p, c) real */
     mercer_matrix x, y, r;         /* (p, c) f64 */
@@ -72,7 +74,7 @@ static mercer_status measure(exact *self, mrc_centers *centers, const whole *sys
     return mrc_matrix_norm(backend, &system->r, left);
 }
 
-/* Compute theta = (L L')^-1 h. Raises the shift if theta could not be rounded otherwise. */
+/* Compute theta = (L L')^-1 h. Raise the shift if rounding theta would make K theta inaccurate. */
 static mercer_status solve(mrc_projector *projector, const whole *system)
 {
     mrc_centers *centers = projector->centers;
@@ -137,7 +139,8 @@ static mercer_status project(mrc_projector *projector, const mercer_matrix *h, c
     return backend->ops->copy(backend, h, &left);
 }
 
-/* Return a reason to use the projector if K(Z,Z) in double, with its factor in place, fits and pays off. */
+/* Return a reason to use the projector if K(Z,Z) in double, factorized in place, fits into memory and is worth its
+   cost; else NULL. */
 static const char *suits(const mrc_planner *planner)
 {
     const mrc_problem *problem = &planner->problem;
@@ -155,7 +158,8 @@ static void cost(const mrc_problem *problem, const mrc_projector_options *option
     once->held.whole = 8 * p * p;
     if (problem->ranks > 1) once->held.whole += p * (double)(problem->d * problem->point_size);
     once->peak.whole = fmax(p * c * (3 * e + 3 * 8), 16 * p);
-    /* Small factors are slower than the nominal rate: count as if a coarse space were computed with them. */
+    /* Factorizations of small matrices are slower than the nominal rate. Adding the cost of a coarse space compensates
+       for that. */
     once->flops = coarse.flops + 2 * p * p * mrc_problem_features(problem);
     once->doubles = p * p * p / 3;
     once->alike = mrc_cost_flops(once);

@@ -2,25 +2,25 @@
 /*
  * Preconditioned conjugate gradients on K(Z,Z) theta = h, for every column separately.
  *
- *   P^-1 r = r - U U'r + U (w_q/W) U'r       U (p, q), W from the coarse space; deflates the top q directions to w_q
+ *   P^-1 r = r - U U'r + U (w_q/W) U'r       U (p, q), W: coarse space; maps the top q eigenvalues to w_q
  *   z = P^-1 r,  d = z,  rz = r.z            fields (rows, c); scalars for each column, in double
  *   repeat:  a = rz / d.(K d);  theta += d a;  r -= (K d) a;  z = P^-1 r;  d = z + d (rz_new / rz_old)
  *
  * Cost of a step: one pass over K(Z,Z), p^2 (d + c), or p^2 c if it is stored (real_size p^2 bytes), and 4 p q c.
  * Memory: p q for U, 3 p c for z, d, K d.
  *
- * Scaling each column by its own number is a product with a diagonal (c, c) matrix. A column that is solved, or that
- * breaks down in rounding (d.(K d) <= 0), gets a = 0 and no longer changes.
+ * Each column is scaled by its own number by a product with a diagonal (c, c) matrix. A column that is solved, or
+ * breaks down by rounding (d.(K d) <= 0), gets a = 0 and no longer changes.
  *
- * If a backend stores kernel values in half precision (capabilities: kept_size), so is K(Z,Z): it is symmetric, so the
- * values that a forward product stores for transposed products can be used. This halves the bytes, and a pass takes the
- * time to read them. Many columns of directions are then rounded to the 11 bits of a half, so that K d takes one
- * product of halves instead of two: steps use the rounded direction, and r stays h - K theta. Directions are conjugate
- * to about 2^-12.
+ * If a backend caches kernel values in half precision (capabilities: kept_size), K(Z,Z) is stored in that form; as it
+ * is symmetric, the values that a product caches for transposed products can be used. This halves the bytes, and a pass
+ * takes the time to read them. If there are many columns, directions are also rounded to the 11 bits of a half, so that
+ * K d takes one product of halves instead of two. Steps then use the rounded direction, so r stays h - K theta, and
+ * directions are conjugate to about 2^-12.
  *
- * Caveats: r is the residual of the recurrence, which departs from h - K theta by about u |K| |theta| per step, u the
- * unit roundoff; steps beyond a relative residual of u are useless and not taken. w_q/w_i is floored at 32 u: below
- * that I - U U' is negative in rounding.
+ * Caveats: r is the residual of the recurrence, which deviates from h - K theta by about u |K| |theta| per step (u:
+ * unit roundoff), so the iteration stops at a relative residual of u. w_q/w_i is at least 32 u, because rounding could
+ * otherwise make I - U U' indefinite.
  */
 #include "solvers/projectors/projector.h"
 
@@ -59,7 +59,7 @@ static void destroy(mrc_projector *projector)
     mrc_free(centers->context, self);
 }
 
-/* Find out whether the backend stores kernel values in half precision, by a product with a few of them. */
+/* Find out, by a small product, whether the backend caches kernel values in half precision. */
 static mercer_status keeps_half(mrc_centers *centers, const mercer_matrix *w, const mercer_matrix *f, bool *out)
 {
     enum { ROWS = 16, COLUMNS = 256 };
@@ -74,7 +74,7 @@ static mercer_status keeps_half(mrc_centers *centers, const mercer_matrix *w, co
     return status;
 }
 
-/* Store all of K(Z,Z) in self->half, if the backend stores values in half precision. */
+/* Store K(Z,Z) in self->half, if the backend caches values in half precision. */
 static mercer_status keep_half(pcg *self, mrc_centers *centers)
 {
     mrc_backend *backend = centers->backend;
@@ -94,6 +94,7 @@ static mercer_status keep_half(pcg *self, mrc_centers *centers)
     return backend->ops->kernel_forward(backend, &pair, &w, &f, &self->half);
 }
 
+/* Stores K(Z,Z), in half precision if the backend has that form. */
 static mercer_status keep_matrix(pcg *self, mrc_centers *centers)
 {
     mrc_centers_tell(centers, "kernel matrix of centers", -1);
@@ -147,14 +148,15 @@ static mercer_status precondition(pcg *self, mrc_centers *centers, work *w, cons
     return mrc_centers_column_dots(centers, r, &w->z, w->rz);
 }
 
+/* Returns a / b, or 0 if a column is solved or has broken down. */
 static double ratio_of(double a, double b)
 {
     double ratio = a > 0 && b > 0 ? a / b : 0;
     return isfinite(ratio) ? ratio : 0;
 }
 
-/* Compute Y += sign X diag(a / b), where a / b is valid; other columns do not change. Devices scale columns directly,
-   because a product with a diagonal matrix would cost as much as with any other. */
+/* Compute Y += sign X diag(a / b); columns without a valid a / b do not change. Devices scale columns directly, because
+   there a product with a diagonal matrix costs as much as with any other. */
 static mercer_status add_scaled(mrc_centers *centers, work *w, double sign, const mercer_matrix *x, const double *a,
                                 const double *b, const mercer_matrix *y)
 {
@@ -170,7 +172,7 @@ static mercer_status add_scaled(mrc_centers *centers, work *w, double sign, cons
     return mrc_centers_multiply(centers, sign, x, &w->diagonal, 1, y);
 }
 
-/* Compute KD = K(Z,Z) D. D is rounded first if that saves time. */
+/* Compute KD = K(Z,Z) D. Rounds D to half precision first if that saves time. */
 static mercer_status multiply(pcg *self, mrc_centers *centers, const mercer_matrix *d, const mercer_matrix *kd)
 {
     if (!self->half.memory) return mrc_centers_times(centers, self->kept.data ? &self->kept : NULL, d, kd);

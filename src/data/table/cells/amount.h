@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Numbers with a unit, group marks or a decimal comma.
+ * Numbers with a unit, with marks between groups of digits, or with a decimal comma.
  *
  *   number   = [sign] [currency [space]] [sign] digits [[space] (currency | "%")]    at most one sign and one unit
  *   digits   = whole [decimal 0-9...] | decimal 0-9...
  *   whole    = 0-9... without a leading zero, or 1 to 3 digits and groups: group 0-9 0-9 0-9, the same mark in all
- *   decimal  = "." or ",", the same for a whole column
+ *   decimal  = "." or ",", the same in all cells of a column
  *   group    = the other of these two, or a space
  *   currency = "$" | "€" | "£" | "¥"
  *   space    = U+0020, U+00A0, U+2009 or U+202F
  *
- * 12% is 12. Exported C files contain this header.
+ * The value of 12% is 12. Exported C files contain this header.
  */
 #ifndef MRC_DATA_TABLE_CELLS_AMOUNT_H
 #define MRC_DATA_TABLE_CELLS_AMOUNT_H
@@ -19,12 +19,12 @@
 #include <string.h>
 
 enum {
-    MRC_AMOUNT_CHARS = 64, /* buffer for a number as a plain decimal */
+    MRC_AMOUNT_CHARS = 64, /* size of a buffer for a number as a plain decimal */
     MRC_UNITS = 6,         /* number of units: none, $, euro, pound, yen, % */
-    MRC_PERCENT = 5        /* the last of them */
+    MRC_PERCENT = 5        /* index of the percent sign, the last unit */
 };
 
-/* Number of bytes of a space at `at`; 0 if there is none. */
+/* Returns the number of bytes of a space at `at`; 0 if there is none. */
 static inline int mrc_space_bytes(const char *at, const char *end)
 {
     static const char *const spaces[] = {" ", "\xc2\xa0", "\xe2\x80\x89", "\xe2\x80\xaf"};
@@ -35,14 +35,14 @@ static inline int mrc_space_bytes(const char *at, const char *end)
     return 0;
 }
 
-/* The sign of a unit; the last one is the percent sign. */
+/* Returns the sign of a unit, such as "$". */
 static inline const char *mrc_unit_sign(int unit)
 {
     static const char *const signs[] = {"", "$", "\xe2\x82\xac", "\xc2\xa3", "\xc2\xa5", "%"};
     return signs[unit];
 }
 
-/* Passes over a unit and returns its number, 0 if there is none. */
+/* Skips a unit if there is one. Returns its number; 0: none. */
 static inline int mrc_pass_unit(const char **at, const char *end)
 {
     for (int unit = 1; unit < MRC_UNITS; unit++) {
@@ -54,15 +54,15 @@ static inline int mrc_pass_unit(const char **at, const char *end)
     return 0;
 }
 
-/* Copies digits and returns where they end. */
+/* Copies digits and returns their end. */
 static const char *mrc_copy_digits(const char *at, const char *end, char **to)
 {
     while (at < end && *at >= '0' && *at <= '9') *(*to)++ = *at++;
     return at;
 }
 
-/* Copies the digits before the decimal mark without their group marks and returns where they end; NULL if they begin
-   with a zero that a number would not have. */
+/* Copies the digits before the decimal mark without their group marks. Returns their end, or NULL if they begin with a
+   superfluous zero: codes do, numbers do not. */
 static const char *mrc_copy_whole(const char *at, const char *end, char decimal, char **to)
 {
     const char *first = at;
@@ -81,8 +81,8 @@ static const char *mrc_copy_whole(const char *at, const char *end, char decimal,
     return at;
 }
 
-/* Writes a number as a plain decimal (MRC_AMOUNT_CHARS) and returns its unit, 0 if it has none; -1 if the text is not a
-   number with this decimal mark. */
+/* Writes a number as a plain decimal to out (MRC_AMOUNT_CHARS). Returns its unit, 0 if it has none, or -1 if the text
+   is not a number with this decimal mark. */
 static inline int mrc_amount_text(const char *text, const char *end, char decimal, char *out)
 {
     while (text < end && (*text == ' ' || *text == '\t')) text++;
@@ -113,7 +113,7 @@ static inline int mrc_amount_text(const char *text, const char *end, char decima
     return any && at == end ? unit : -1;
 }
 
-/* Whether a number with the unit `found` fits a column with the unit `wanted`. */
+/* Returns whether a number with the unit `found` fits a column with the unit `wanted`. */
 static inline bool mrc_unit_fits(int found, int wanted)
 {
     return found == wanted || (found == 0 && wanted != MRC_PERCENT);

@@ -22,12 +22,13 @@ typedef enum mrc_act {
 
 struct mrc_action {
     mrc_act act;
-    int64_t place;           /* index of the column in the cells, or of one of several targets */
+    int64_t place;           /* index of the column among the cells, or among several targets */
     mrc_cell_column *column; /* column of the cells; NULL if it is not a feature */
 };
 
 enum { MRC_GAP_NUMBER = -1 }; /* number of a recent word that means a missing value */
 
+/* Counts a missing value and returns its cell. */
 static inline float mrc_note_gap(mrc_cell_column *column)
 {
     column->gaps++;

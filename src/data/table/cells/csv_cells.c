@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Slow path: processes a cell of any kind, and reports what is wrong with it. */
+/* The slow path for cells: parses a cell of any kind, and reports errors. */
 #include "data/table/cells/csv_actions.h"
 
 #include "core/matrix.h"
@@ -14,6 +14,7 @@
 
 /* ---- Actions ------------------------------------------------------------------------------------------------- */
 
+/* Returns the action for a column of features. */
 static mrc_act act_of(const mrc_cell_column *column)
 {
     static const mrc_act acts[] = {[MRC_KIND_NUMBER] = ACT_NUMBER,
@@ -33,7 +34,8 @@ mrc_take_numbers mrc_numbers_of_isa(mrc_isa isa)
     return mrc_uk_numbers_scalar;
 }
 
-/* Returns whether none of the words could be a number. */
+/* Returns whether none of the words for missing values could be a number, so that plain decimals need not be compared
+   with them. */
 static bool are_no_numbers(const mrc_missing *missing)
 {
     for (int64_t i = 0; i < missing->count; i++)
@@ -106,7 +108,7 @@ static bool is_missing_number(const mrc_sink *to, double value)
     return false;
 }
 
-/* Returns whether a cell may be of the kind that the caller requested, in another notation. */
+/* Returns whether a cell could be of the kind that the caller requested, in a notation that is not known yet. */
 static bool may_be_noted(const mrc_cell_column *column, const mrc_csv *csv, const mrc_csv_field *field)
 {
     mrc_readings wanted = column->wish == MRC_KIND_DATE ? mrc_readings_dates : mrc_readings_numbers;
@@ -114,8 +116,8 @@ static bool may_be_noted(const mrc_cell_column *column, const mrc_csv *csv, cons
            (mrc_readings_of(field->text, field->text + field->length, csv->separator) & wanted);
 }
 
-/* Handles a cell that does not fit the kind of its column so far: an error if the kind is fixed, else the column is to
-   be read again as words. */
+/* Handles a cell that does not fit the kind of its column. If the kind is fixed, this is an error; otherwise the column
+   is marked to be read again as words. */
 static mercer_status note_odd(const mrc_table *self, const mrc_csv *csv, struct mrc_action *action,
                               const mrc_csv_field *field, int64_t column, const char *what)
 {
@@ -125,6 +127,7 @@ static mercer_status note_odd(const mrc_table *self, const mrc_csv *csv, struct 
     return MERCER_OK;
 }
 
+/* Reads a number in any notation of mrc_read_number, or a missing value. */
 static mercer_status general_number(const mrc_table *self, const mrc_csv *csv, const mrc_csv_field *field,
                                     const mrc_sink *to, int64_t column, float *cell)
 {
@@ -142,6 +145,7 @@ static mercer_status general_number(const mrc_table *self, const mrc_csv *csv, c
     return MERCER_OK;
 }
 
+/* Reads true or false, or else a number, because booleans may also be written as 0 and 1. */
 static mercer_status read_boolean(const mrc_table *self, const mrc_csv *csv, mrc_csv_field *field, const mrc_sink *to,
                                   int64_t column, float *cell)
 {
@@ -183,6 +187,7 @@ static mercer_status read_notation(const mrc_table *self, const mrc_csv_field *f
     return MERCER_OK;
 }
 
+/* Adds a word to the levels, or maps it to `beyond` if the levels come from a schema. */
 static mercer_status new_word(const mrc_table *self, const mrc_csv_field *field, mrc_cell_column *column, float *cell)
 {
     int64_t number = -1;
@@ -196,6 +201,7 @@ static mercer_status new_word(const mrc_table *self, const mrc_csv_field *field,
     return MERCER_OK;
 }
 
+/* Reads a word of a category, and adds it to the cache of recent words. */
 static mercer_status read_word(const mrc_table *self, const mrc_csv_field *field, const mrc_sink *to, int64_t column,
                                float *cell)
 {
@@ -218,6 +224,7 @@ static mercer_status read_word(const mrc_table *self, const mrc_csv_field *field
 
 /* ---- Targets and weights ------------------------------------------------------------------------------------- */
 
+/* Reads a single target, which may be a class. */
 static mercer_status read_target(const mrc_csv *csv, const mrc_sink *to, const mrc_csv_field *field, bool *missing)
 {
     char text[MRC_LABEL_CHARS + 1];
@@ -277,7 +284,8 @@ mercer_status mrc_cell_read(const mrc_table *self, const mrc_csv *csv, const mrc
     const struct mrc_action *action = &to->actions[column];
     bool missing = false;
     double value = 0;
-    float nowhere = 0, *cell = cells ? cells + action->place : &nowhere; /* without cells no column is a feature */
+    /* if there are no cells, no column is a feature and this is not written */
+    float nowhere = 0, *cell = cells ? cells + action->place : &nowhere;
     switch (action->act) {
         case ACT_PASS: break;
         case ACT_NUMBER: return general_number(self, csv, field, to, column, cell);

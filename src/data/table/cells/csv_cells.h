@@ -16,24 +16,25 @@
 
 /* Destination of the parts of a record. */
 typedef struct mrc_sink {
-    mrc_cells *cells;            /* x: capacity for all rows, or for a block of them; NULL: features are not read */
+    /* cells of the features, with capacity for all rows or for a block of them; NULL: features are not read */
+    mrc_cells *cells;
     mercer_matrix y;             /* (rows, targets) f64, for several targets */
-    mrc_targets *targets;        /* for a single target; else NULL */
+    mrc_targets *targets;        /* destination of a single target, else NULL */
     double *weights;             /* (rows) sample weights, or NULL */
     double *keys;                /* (rows) values of a group or time column, or NULL */
     mrc_key_kind key_kind;       /* groups or times */
     const mrc_missing *missing;  /* words for missing values */
-    bool leave_out;              /* true: records without a target are skipped, and counted */
-    int64_t rows;                /* number of rows read, without those left out */
-    int64_t base;                /* index of the first row that the cells have */
-    int64_t left_out, left_line; /* number of records left out; line of the first */
-    const char *released;        /* end of the pages of the file already released; NULL when a file begins */
-    struct mrc_action *actions;  /* (columns) action of each column; memory of the scope */
-    mrc_recent *names;           /* recent class names and their numbers; memory of the scope */
-    int64_t *sides, side_count;  /* columns of targets, weights and keys; memory of the scope */
+    bool leave_out;              /* true: records without a target are skipped and counted */
+    int64_t rows;                /* number of rows read so far; skipped records do not count */
+    int64_t base;                /* index of the first row of the block of cells */
+    int64_t left_out, left_line; /* number of skipped records; line of the first one */
+    const char *released; /* the pages of the file before this address were released; NULL at the beginning of a file */
+    struct mrc_action *actions; /* (columns) action of each column; memory of the scope */
+    mrc_recent *names;          /* recent class names and their numbers; memory of the scope */
+    int64_t *sides, side_count; /* columns of targets, weights and keys; memory of the scope */
     mrc_marks marks;
     mrc_take_numbers take_numbers;
-    bool plain; /* true: no word for missing values has a digit */
+    bool plain; /* true: no word for missing values could be a number, so fast paths need not look for them */
 } mrc_sink;
 
 /* Sets up the actions of all columns by their roles. Memory belongs to the scope. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Marks of a piece of text: chooses the length of pieces and counts complete records. */
+/* Field ends of a piece of text: chooses the length of pieces, and counts the complete records in them. */
 #include "data/table/cells/csv_marks.h"
 
 #include "core/memory.h"
@@ -20,7 +20,8 @@ mercer_status mrc_marks_open(mrc_marks *out, mrc_scope *scope, int64_t columns)
     return MERCER_OK;
 }
 
-/* Returns the number of leading records with `columns` fields: the last field ends the line, and no other does. */
+/* Returns the number of leading records with exactly `columns` fields, that is, whose last field ends the line and no
+   other field does. */
 static int64_t count_whole(const mrc_marks *self, int64_t lines, int64_t fields, int64_t columns)
 {
     int64_t most = mrc_min(lines, fields / columns), i = 0;

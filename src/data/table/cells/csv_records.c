@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Records of a table.
+ * Reading of records of a table.
  *
- * In a piece of text without quotes the ends of fields are found first (csv_marks.h), and then cells are read column by
- * column, so that cells of one kind follow each other. Records with quotes and those at the end of the file are split
- * by mrc_csv_next. Nearly all cells are plain decimals (plain_number.h) or words that the column had recently
- * (recent.h); all others take the slow path, mrc_cell_read.
+ * In a piece of text without quotes the ends of fields are found first (csv_marks.h). Then cells are read column by
+ * column, so that the processor can predict the branches for cells of one kind. Records with quotes and those at the
+ * end of the file are split by mrc_csv_next. Nearly all cells are plain decimals (plain_number.h) or words that the
+ * column had recently (recent.h). All others take the slow path, mrc_cell_read.
  *
- * The result is the same as if records were read one after the other. Columns are independent, except that a missing
- * target leaves out the row, so targets are read first. If several cells are invalid, the first one is reported.
+ * The result is the same as if records were read one after the other. Columns are independent, except that a record
+ * without a target is skipped, so targets are read first. If several cells are invalid, the first one in the text is
+ * reported.
  */
 #include "core/matrix.h"
 #include "core/memory.h"
@@ -16,7 +17,8 @@
 #include "data/table/cells/plain_number.h"
 #include "data/table/cells/plain_numbers.h"
 
-enum { FEW_BYTES = 48, PIECE_ROWS = 1024 }; /* bytes that fast paths may read; maximum rows of a piece */
+/* bytes that fast paths may read beyond the beginning of a field; maximum number of records in a piece */
+enum { FEW_BYTES = 48, PIECE_ROWS = 1024 };
 
 static mercer_status fail_columns(const mrc_table *self, int64_t line, bool fewer)
 {
@@ -30,6 +32,7 @@ static float *cells_of(const mrc_sink *to, int64_t row)
     return to->cells ? (float *)mrc_row(&to->cells->x, row - to->base) : NULL;
 }
 
+/* Counts a record as a row or as a skipped one. */
 static void end_record(mrc_sink *to, bool left_out, int64_t line)
 {
     to->rows += !left_out;
@@ -38,7 +41,7 @@ static void end_record(mrc_sink *to, bool left_out, int64_t line)
 
 /* ---- Fast paths ---------------------------------------------------------------------------------------------- */
 
-/* Position of a text. */
+/* Position of a text, and what a fast path needs to know about its file. */
 typedef struct place {
     const char *begin; /* beginning of the file */
     int64_t line;
@@ -50,6 +53,7 @@ static place place_of(const mrc_table *self, const mrc_csv *csv)
     return (place){(const char *)self->input->data, csv->line, csv->separator == ';' ? ',' : '.'};
 }
 
+/* Fast path for a plain decimal or an empty field. Returns false, and changes nothing, for anything else. */
 static inline bool take_number(mrc_cell_column *column, const char *text, int64_t length, const place *at, float *cell)
 {
     double value;
@@ -62,6 +66,7 @@ static inline bool take_number(mrc_cell_column *column, const char *text, int64_
     return true;
 }
 
+/* Fast path for a recent word or an empty field. Returns false, and changes nothing, for anything else. */
 static inline bool take_word(mrc_cell_column *column, const char *text, int64_t length, float *cell)
 {
     int32_t number = length == 0 ? MRC_GAP_NUMBER : MRC_RECENT_NONE;
@@ -71,6 +76,7 @@ static inline bool take_word(mrc_cell_column *column, const char *text, int64_t 
     return true;
 }
 
+/* Returns whether targets may take the fast path for plain decimals. */
 static inline bool has_plain_targets(const mrc_sink *to)
 {
     return to->plain && !mrc_notation_is_set(&to->targets->notation);
@@ -148,6 +154,7 @@ typedef struct piece {
     int64_t failed_row, failed_column;         /* first invalid cell in text order; -1: none */
 } piece;
 
+/* Returns the text of a field, which is not zero-terminated. */
 static inline const char *field_of(const piece *self, int64_t row, int64_t column, int64_t *length)
 {
     const uint32_t *end = self->ends + row * self->columns + column;
@@ -168,8 +175,8 @@ static mercer_status read_general(const piece *self, int64_t row, int64_t column
     return mrc_cell_read(self->table, self->csv, self->to, column, &field, cells, left_out);
 }
 
-/* Notes the first invalid cell in text order, because columns are read one after the other. The rest of its column is
-   not read. Returns only errors of memory; read_piece reports the others. */
+/* Records an invalid cell if it is the first one in text order, because columns are read one after the other. The rest
+   of its column is not read. Returns only a lack of memory; read_piece reports other errors. */
 static mercer_status note_wrong(piece *self, int64_t row, int64_t column, mercer_status status)
 {
     if (status == MERCER_ERROR_MEMORY) return status;
@@ -232,7 +239,7 @@ static mercer_status read_sides(piece *self, const struct mrc_action *actions)
     return MERCER_OK;
 }
 
-/* Reads a cell that the fast loops below leave out. Returns false if the rest of the column is not to be read. */
+/* Reads a cell that the fast loops below cannot. Returns false if the rest of the column need not be read. */
 static bool read_over(piece *self, int64_t row, int64_t column, mercer_status *status)
 {
     bool left_out = false;
@@ -242,7 +249,7 @@ static bool read_over(piece *self, int64_t row, int64_t column, mercer_status *s
     return false;
 }
 
-/* Cells of a column: that of record i is first[places[i] * stride]. */
+/* Cells of a column: record i has the cell first[places[i] * stride]. */
 typedef struct column_cells {
     float *first;
     int64_t stride;
@@ -255,7 +262,7 @@ static column_cells cells_of_column(const piece *self, int64_t cell)
     return (column_cells){(float *)mrc_row(x, row) + cell, (float *)mrc_row(x, 1) - (float *)mrc_row(x, 0)};
 }
 
-/* Stores up to eight numbers of a column one by one. Returns false if the rest of the column is not to be read. */
+/* Stores up to eight numbers of a column one by one. Returns false if the rest of the column need not be read. */
 static bool keep_each(piece *self, int64_t index, int64_t row, int64_t end, column_cells cells, mercer_status *status)
 {
     mrc_cell_column *column = self->to->actions[index].column;
@@ -272,6 +279,7 @@ static bool keep_each(piece *self, int64_t index, int64_t row, int64_t end, colu
     return true;
 }
 
+/* Reads a column of numbers, eight at a time where all of them are plain decimals or empty. */
 static mercer_status read_numbers(piece *self, int64_t index, int64_t rows)
 {
     const struct mrc_action *action = &self->to->actions[index];
@@ -292,6 +300,7 @@ static mercer_status read_numbers(piece *self, int64_t index, int64_t rows)
     return status;
 }
 
+/* Reads a column of words. */
 static mercer_status read_words(piece *self, int64_t index, int64_t rows)
 {
     const struct mrc_action *action = &self->to->actions[index];
@@ -306,6 +315,7 @@ static mercer_status read_words(piece *self, int64_t index, int64_t rows)
     return status;
 }
 
+/* Reads a column of another kind by the slow path. */
 static mercer_status read_others(piece *self, int64_t column, int64_t rows)
 {
     mercer_status status = MERCER_OK;
@@ -314,6 +324,7 @@ static mercer_status read_others(piece *self, int64_t column, int64_t rows)
     return status;
 }
 
+/* Reads all columns of a piece, and reports the first invalid cell. */
 static mercer_status read_piece(piece *self)
 {
     const struct mrc_action *actions = self->to->actions;
@@ -337,7 +348,8 @@ static mercer_status read_piece(piece *self)
     }
     if (self->failed_row < 0) return MERCER_OK;
     bool left_out = false;
-    return read_general(self, self->failed_row, self->failed_column, &left_out); /* sets its message again */
+    /* reads the cell again for its error message */
+    return read_general(self, self->failed_row, self->failed_column, &left_out);
 }
 
 /* Reads records from csv->at on, as far as their field ends are known. *done: number of records read. */
@@ -345,7 +357,7 @@ static mercer_status read_marked(const mrc_table *self, mrc_csv *csv, mrc_sink *
 {
     int64_t columns = self->columns, records = mrc_min(most, mrc_marks_find(&to->marks, csv, columns, FEW_BYTES));
     const uint32_t *ends = to->marks.ends;
-    if (records > 8 && records < most) records -= records % 8; /* the rest is part of the next piece */
+    if (records > 8 && records < most) records -= records % 8; /* the remaining records become part of the next piece */
     piece part = {.table = self, .csv = csv, .to = to, .base = csv->at, .columns = columns, .at = place_of(self, csv)};
     for (*done = 0; *done < records; *done += part.rows) {
         part.rows = mrc_min(records - *done, PIECE_ROWS);

@@ -6,17 +6,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Bytes in a block of text; entries that a kernel may write beyond the end of a list. */
+/* Bytes in a block of text; number of entries that a kernel may write beyond the end of a list. */
 enum { MRC_MARK_BLOCK = 64, MRC_MARK_SPARE = 16 };
 
 /* Lists of offsets from the beginning of the text. */
 typedef struct mrc_mark_lists {
-    uint32_t *ends, *lines; /* next entry to write: separators and line ends; line ends only */
-    const uint32_t *full;   /* no further block is read once `ends` reaches this */
+    uint32_t *ends, *lines; /* next entry to write: of separators and line ends; of line ends only */
+    const uint32_t *full;   /* the kernel stops when `ends` reaches this */
     bool quoted;            /* true: there is a quote; nothing after it is listed */
 } mrc_mark_lists;
 
-/* Read the full blocks of a text, up to the first quote. */
+/* List the separators and line ends in the full blocks of a text, up to the first quote. */
 void mrc_uk_marks_scalar(const char *text, int64_t bytes, char separator, mrc_mark_lists *to);
 void mrc_uk_marks_avx512(const char *text, int64_t bytes, char separator, mrc_mark_lists *to);
 

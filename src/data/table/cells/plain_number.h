@@ -2,8 +2,9 @@
 /*
  * Plain decimals such as -12.5, eight bytes at a time.
  *
- * A word of eight bytes has the first byte of a text in its lowest bits. Digits are shifted to its upper end, preceded
- * by digits 0, and all eight are joined by three products. So hardly any branch depends on the length of a number.
+ * Eight bytes of text are loaded as a 64-bit word whose lowest bits are the first byte. Digits are shifted to its upper
+ * end, the rest is filled with zeros ('0'), and three products convert all eight digits to a number. So hardly any
+ * branch depends on the length of a number, which processors could not predict.
  */
 #ifndef MRC_DATA_TABLE_CELLS_PLAIN_NUMBER_H
 #define MRC_DATA_TABLE_CELLS_PLAIN_NUMBER_H
@@ -12,11 +13,14 @@
 
 #include <string.h>
 
-/* Bytes that must be readable before a number of more than eight bytes, and from the first byte of any number on. */
+/* Number of bytes that must be readable before a number of more than eight bytes, and from the first byte of any
+   number. */
 enum { MRC_PLAIN_BEFORE = 24, MRC_PLAIN_BEHIND = 32 };
 
-static const uint64_t mrc_all_ones = 0x0101010101010101u, mrc_all_zeros = 0x3030303030303030u; /* bytes 1; bytes '0' */
+/* every byte is 1; every byte is '0' */
+static const uint64_t mrc_all_ones = 0x0101010101010101u, mrc_all_zeros = 0x3030303030303030u;
 
+/* Loads eight bytes, the first one in the lowest bits on every machine. */
 static inline uint64_t mrc_load_word(const char *at)
 {
     uint64_t word;
@@ -29,21 +33,23 @@ static inline uint64_t mrc_load_word(const char *at)
     return word;
 }
 
-/* Returns a word with the highest bit of the first byte that is `c` set, and perhaps of later bytes; 0: no such
-   byte. */
+/* Returns a word in which the highest bit of the first byte equal to `c` is set; bits of later bytes are arbitrary. 0:
+   there is no such byte. */
 static inline uint64_t mrc_find_byte(uint64_t word, char c)
 {
     uint64_t off = word ^ (mrc_all_ones * (unsigned char)c);
     return (off - mrc_all_ones) & ~off & (mrc_all_ones << 7);
 }
 
+/* Returns whether all eight bytes are digits. */
 static inline bool mrc_all_digits(uint64_t word)
 {
     const uint64_t high = mrc_all_ones * 0xf0;
     return ((word & high) | ((word + mrc_all_ones * 6) & high) >> 4) == mrc_all_ones * 0x33;
 }
 
-/* Joins eight decimal digits to a number: pairs, fours, all. */
+/* Returns the number that eight decimal digits represent. Each of three products joins neighbors: digits, pairs, groups
+   of four. */
 static inline uint64_t mrc_join_digits(uint64_t digits)
 {
     digits = (digits & 0x0f0f0f0f0f0f0f0fu) * 2561 >> 8;
@@ -51,7 +57,7 @@ static inline uint64_t mrc_join_digits(uint64_t digits)
     return (digits & 0x0000ffff0000ffffu) * 42949672960001u >> 32;
 }
 
-/* Return the first, or the last, `count` of eight bytes, preceded by digits 0. */
+/* Return the first, or the last, `count` of eight bytes, with '0' in the bytes before them. */
 static inline uint64_t mrc_first_digits(uint64_t word, int64_t count)
 {
     return word << 4 * (8 - count) << 4 * (8 - count) | mrc_all_zeros >> 4 * count >> 4 * count;
@@ -70,8 +76,8 @@ static inline int mrc_point_place(uint64_t word, char decimal)
     return points ? __builtin_ctzll(points) - 7 : 64;
 }
 
-/* Reads 1 to 8 bytes without a sign: their digits as a number, and the number of digits after the point. Returns false
-   if they are not a plain decimal. */
+/* Reads 1 to 8 bytes without a sign. *digits: their digits as a number; *fraction: number of digits after the point.
+   Returns false if they are not a plain decimal. */
 static inline __attribute__((always_inline)) bool mrc_short_digits(const char *text, int64_t count, char decimal,
                                                                    uint64_t *digits, int64_t *fraction)
 {
@@ -120,14 +126,14 @@ static __attribute__((noinline)) bool mrc_long_number(const char *text, int64_t 
 }
 
 /*
- * Converts a text that is a plain decimal, with a point, `decimal` or neither in it. Returns false if it is anything
- * else, or needs the slow path. The text is not empty. `begin`: start of the readable memory.
+ * Converts a text that is a plain decimal; its decimal mark, if any, is a point or `decimal`. Returns false if it is
+ * anything else, or needs the slow path. The text must not be empty. begin: start of the readable memory.
  */
 static inline __attribute__((always_inline)) bool mrc_plain_number(const char *text, int64_t length, char decimal,
                                                                    const char *begin, double *value)
 {
     static const double powers[] = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7};
-    static const double signs[] = {1, -1}; /* no branch on the sign: it would often be mispredicted */
+    static const double signs[] = {1, -1}; /* a table instead of a branch, which would often be mispredicted */
     unsigned negative = *text == '-';
     double size;
     text += negative;

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Marks of 64 bytes at once. The bits of a block compress a vector of offsets into the list. */
+/* Marks of 64 bytes at a time. The bits of a block select the offsets that are written to the list (compress
+   instructions). */
 #include "data/table/cells/mark_kernels.h"
 
 #include <immintrin.h>
 
+/* Appends the offsets of set bits. Returns the new end of the list; up to 16 entries beyond it may be overwritten. */
 static inline uint32_t *list_bits(uint32_t *to, uint64_t bits, __m512i places)
 {
     for (int i = 0; i < MRC_MARK_BLOCK / 16; i++, bits >>= 16) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Marks: for each character that is searched for, 64 bytes of text give a word of 64 bits, one bit per byte. Every
- * x86-64 has SSE2; on other processors bytes are compared one by one. Both give the same bits.
+ * Marks: for each character that is searched for, 64 bytes of text give a 64-bit word with one bit per byte. Every
+ * x86-64 processor has SSE2; on others bytes are compared one by one, with the same result.
  */
 #include "data/table/cells/csv_marks.h"
 
@@ -66,6 +66,7 @@ static inline uint64_t find_lines(const char *at, uint64_t *low)
 }
 #endif
 
+/* Counts set bits without the popcnt instruction, which the baseline of x86-64 does not have. */
 static inline int count_bits(uint64_t word)
 {
     word -= word >> 1 & 0x5555555555555555u;
@@ -73,8 +74,8 @@ static inline int count_bits(uint64_t word)
     return (int)(((word + (word >> 4)) & 0x0f0f0f0f0f0f0f0fu) * 0x0101010101010101u >> 56);
 }
 
-/* Lists the offsets of set bits, `some` at a time, because the exit of a loop over single bits would be mispredicted.
-   The list must have capacity for `some` entries more than there are bits. */
+/* Appends the offsets of set bits, always `some` at a time, because the exit of a loop over single bits would be
+   mispredicted. The list must have capacity for `some` more entries than there are bits. Returns its new end. */
 static inline uint32_t *list_bits(uint32_t *to, uint64_t word, uint32_t base, int some)
 {
     int count = count_bits(word);

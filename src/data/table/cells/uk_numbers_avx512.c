@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Plain decimals of a column, eight records at once: each is a word of 64 bits, the first byte lowest, and each step of
- * plain_number.h on such a word is done for eight. take_long converts fields of more than eight bytes; fields that it
- * leaves out go to mrc_plain_number one by one.
+ * Plain decimals of a column, eight records at a time. Each is a 64-bit word as in plain_number.h, and each step is
+ * done for eight words. take_long converts fields of more than eight bytes; fields that it cannot convert go to
+ * mrc_plain_number one by one.
  *
  * Digits are integers below 10^8 and powers of ten are exact, so the division is the only rounding.
  */
@@ -28,7 +28,7 @@ static inline __m512i look_up(const void *table, __m512i places)
     return load_eight(table, at);
 }
 
-/* Joins the eight digits of each word, the first one most significant: pairs, fours, all. */
+/* Returns the numbers that the eight digits of each word represent (see mrc_join_digits). */
 static inline __m512i join(__m512i digits)
 {
     __m512i pairs = _mm512_maddubs_epi16(digits, _mm512_set1_epi16(0x010a));
@@ -64,7 +64,8 @@ static inline __mmask8 take_words(__m512i word, __m512i length, char decimal, __
     __m512i points = find_points(word, decimal);
     __mmask8 pointed = _mm512_test_epi64_mask(points, points);
     __m512i lowest = _mm512_and_si512(points, _mm512_sub_epi64(_mm512_setzero_si512(), points));
-    __m512i before = _mm512_sub_epi64(lowest, one); /* bytes before the point, which move up by one */
+    /* bytes before the point, which move up by one byte to take its place */
+    __m512i before = _mm512_sub_epi64(lowest, one);
     __m512i moved = _mm512_or_si512(_mm512_slli_epi64(_mm512_and_si512(word, before), 8), _mm512_set1_epi64('0'));
     __m512i behind = _mm512_or_si512(_mm512_slli_epi64(before, 8), _mm512_set1_epi64(0xff));
     word = _mm512_mask_or_epi64(word, pointed, moved, _mm512_andnot_si512(behind, word));
@@ -74,7 +75,7 @@ static inline __mmask8 take_words(__m512i word, __m512i length, char decimal, __
     __m512d value = _mm512_div_pd(_mm512_cvtepi64_pd(join(digits)), power);
     *values = _mm512_mask_xor_pd(value, negative, value, _mm512_set1_pd(-0.0));
     __mmask8 any = _mm512_cmpgt_epi64_mask(count, _mm512_setzero_si512());
-    __mmask8 alone = pointed & _mm512_cmpeq_epi64_mask(count, one); /* a point without a digit */
+    __mmask8 alone = pointed & _mm512_cmpeq_epi64_mask(count, one); /* fields that are only a point */
     return _mm512_testn_epi64_mask(wrong, wrong) & any & (__mmask8)~alone;
 }
 
@@ -111,7 +112,7 @@ static inline __m512i log_two(__m512i number)
     return _mm512_sub_epi64(_mm512_srli_epi64(pattern, 52), _mm512_set1_epi64(1023));
 }
 
-/* Computes digits / 10^fraction as divide_fast in number.c, for digits above 0 and fractions of 1 to 19. Returns the
+/* Computes digits / 10^fraction like divide_fast in number.c, for digits above 0 and fractions of 1 to 19. Returns the
    lanes whose result is certain to be correctly rounded. */
 static inline __mmask8 divide(__m512i digits, __m512i fraction, __m512d *values)
 {
@@ -133,8 +134,8 @@ static inline __mmask8 divide(__m512i digits, __m512i fraction, __m512d *values)
     return (__mmask8)~open;
 }
 
-/* Converts fields of `lanes` that have 9 to 24 bytes after the sign: see mrc_long_digits. Returns the lanes that are
-   plain decimals with a certain result. */
+/* Converts the fields in `lanes` that have 9 to 24 bytes after the sign (see mrc_long_digits). Returns the lanes that
+   are plain decimals and certain to be correctly rounded. */
 static __mmask8 take_long(const char *base, __m512i first, __m512i length, char decimal, __mmask8 lanes,
                           __m512d *values)
 {
@@ -185,7 +186,7 @@ static __mmask8 take_long(const char *base, __m512i first, __m512i length, char 
     return fits & ((__mmask8)~divided | done);
 }
 
-/* Stores the values, the cells as floats, and the lanes with a rounding error above self->off. */
+/* Stores the values, their cells, and the lanes whose rounding error exceeds self->off. */
 static inline void keep(const mrc_fields *self, __m512d values, mrc_eight_numbers *out)
 {
     __m512d moved = _mm512_sub_pd(values, _mm512_set1_pd(self->origin));
@@ -220,7 +221,8 @@ void mrc_uk_numbers_avx512(const mrc_fields *self, int64_t rows, mrc_eight_numbe
     for (; i + 8 <= rows; i += 8, out++, end += 8 * fields.stride) {
         uint64_t at[8];
         for (int k = 0; k < 8; k++) at[k] = (uint32_t)(end[k * fields.stride - 1] + 1);
-        __m512i pairs = load_eight(end - 1, steps); /* end of the previous field, end of the field */
+        /* pairs of the end of the previous field and the end of the field */
+        __m512i pairs = load_eight(end - 1, steps);
         __m512i first = _mm512_and_si512(_mm512_add_epi64(pairs, _mm512_set1_epi64(1)), _mm512_set1_epi64(0xffffffff));
         __m512i length = _mm512_sub_epi64(_mm512_srli_epi64(pairs, 32), first);
         __m512i word = load_eight(fields.base, at);
