@@ -333,8 +333,8 @@ static void copy_name(char name[MRC_STATE_NAME], const mercer_matrix *names, int
     name[MRC_STATE_NAME - 1] = 0;
 }
 
-/* Reads the plan of the open file, which must have plan->count values. This and the next functions fail with MISMATCH if
-   the file has another layout, with FORMAT if values are invalid. */
+/* Reads the plan of the open file, which must have plan->count values. This and the next functions fail with MISMATCH
+   if the file has another layout, with FORMAT if values are invalid. */
 static mercer_status load_plan(const mrc_trainer *self, mrc_state_plan *plan)
 {
     mercer_matrix values, names;

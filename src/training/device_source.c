@@ -12,8 +12,8 @@
  *
  * The host draws random numbers per sample (its move, its mixing partner); the device draws those per feature. Both are
  * functions of (seed, pass, sample), so batches are bitwise identical to those of the host
- * (data/stream/dataset_stream.c), for any batch size. Mixing doubles the cost of the parts before it. Only the batch and
- * its partners are read.
+ * (data/stream/dataset_stream.c), for any batch size. Mixing doubles the cost of the parts before it. Only the batch
+ * and its partners are read.
  */
 #include "training/trainer.h"
 
@@ -121,7 +121,7 @@ static mercer_status make_room(device_source *self, int64_t rows)
     return MERCER_OK;
 }
 
-/* ---- Augmentation -------------------------------------------------------------------------------------------------- */
+/* ---- Augmentation ------------------------------------------------------------------------------------------------ */
 
 /* Random draws of one part for samples of a pass: sample numbers[i], or first + i if numbers is NULL. */
 typedef struct drawing {
@@ -169,8 +169,8 @@ static mercer_status apply_parts(device_source *self, int begin, int end, const 
     return MERCER_OK;
 }
 
-/* Augments the first `rows` samples. With preprocessing the result is written to x (rows, width); otherwise *x becomes a
-   view of it that is valid until the next call. */
+/* Augments the first `rows` samples. With preprocessing the result is written to x (rows, width); otherwise *x becomes
+   a view of it that is valid until the next call. */
 static mercer_status augment(device_source *self, int64_t rows, mercer_matrix *x)
 {
     mrc_backend *backend = self->backend;
@@ -368,7 +368,7 @@ static bool can_make(const mrc_stream_contents *contents, mrc_teacher *teacher)
     *teacher = (mrc_teacher){0};
     if (!data) return false;
     if (data->synth) return contents->names_rows && !contents->preprocess && mrc_synth_teacher(data->synth, teacher);
-    /* A blend, ranks or a map would need the host's tables on the device; only shift and factor are implemented there. */
+    /* A blend, ranks or a map would need the host's tables on the device, which has shift and factor only. */
     return !contents->augment || !contents->preprocess || mrc_preprocess_is_affine(contents->preprocess);
 }
 

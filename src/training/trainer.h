@@ -78,9 +78,9 @@ void mrc_trainer_fill_report(mrc_trainer *trainer);
 
 /* ---- Internal to the trainer_*.c files --------------------------------------------------------------------------- */
 
-/* checkpoint.c, called by solvers through mrc_job_host: saves a checkpoint if one is due; restores the state of a resumed
-   training. A failed save is an error only if `moment` demands it; otherwise it is a warning, and one more message is
-   logged when saving works again. */
+/* checkpoint.c, called by solvers through mrc_job_host: saves a checkpoint if one is due; restores the state of a
+   resumed training. A failed save is an error only if `moment` demands it; otherwise it is a warning, and one more
+   message is logged when saving works again. */
 mercer_status mrc_trainer_keep(mrc_job *job, const mercer_matrix *weights, mrc_keep_moment moment);
 mercer_status mrc_trainer_recall(mrc_job *job);
 /* Opens the file that training resumes from, and checks that it belongs to the model. It stays open until its matrices

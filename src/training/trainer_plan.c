@@ -13,9 +13,9 @@
 
 #include <math.h>
 
-/* ROUGHNESS_CENTERS: with fewer centers every solver is fast, so measuring would not pay. ROUNDING_CENTERS: measured for
-   half precision. SPREAD_CENTERS: 19,900 distances are enough for a warning about extreme bandwidths. MOST_EQUATIONS:
-   more centers need more than 16 GiB for the factor of K(Z, Z) in float. */
+/* ROUGHNESS_CENTERS: with fewer centers every solver is fast, so measuring would not pay. ROUNDING_CENTERS: measured
+   for half precision. SPREAD_CENTERS: 19,900 distances are enough for a warning about extreme bandwidths.
+   MOST_EQUATIONS: more centers need more than 16 GiB for the factor of K(Z, Z) in float. */
 enum { ROUGHNESS_CENTERS = 1000, ROUNDING_CENTERS = 1000, SPREAD_CENTERS = 200, MOST_EQUATIONS = 65536 };
 
 /* ---- Centers ----------------------------------------------------------------------------------------------------- */

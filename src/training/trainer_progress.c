@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Validation, best weights and patience at the end of an epoch or CG step; progress reports at that time, between steps
- * and during set-up; the check after each epoch whether automatic half precision is accurate enough (plan_precision.c has
- * the bounds):
+ * and during set-up; the check after each epoch whether automatic half precision is accurate enough (plan_precision.c
+ * has the bounds):
  *
  *   rows    evenly spaced rows of the validation set, else training samples, whose loss is smaller, so that the check
  *           is stricter. n / 256 rows, but 64 to 1,024: their accurate products take little time compared with an epoch
