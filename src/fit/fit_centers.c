@@ -29,7 +29,8 @@ bool mrc_fit_is_augmented(const mercer_fit_options *options)
     return options->centers.method && strcmp(options->centers.method, "augmented") == 0;
 }
 
-bool mrc_fit_samples_are_centers(const mercer_fitting *self)
+/* Returns whether the given solver requires that the centers are the samples, in their order. */
+static bool samples_are_centers(const mercer_fitting *self)
 {
     const mrc_solver *solver = mrc_solver_find(self->request->train.solver);
     return solver && solver->traits & MRC_NEEDS_SAMPLES;
@@ -42,7 +43,7 @@ static bool takes_all(const mercer_fitting *self)
     int64_t wanted = self->record.centers;
     bool random = !options->centers.method || strcmp(options->centers.method, "random") == 0;
     if (wanted != 0) return wanted < 0 || (random && wanted == self->info.rows);
-    return mrc_fit_samples_are_centers(self) || (random && self->info.rows <= mrc_fit_default_centers(self));
+    return samples_are_centers(self) || (random && self->info.rows <= mrc_fit_default_centers(self));
 }
 
 int64_t mrc_fit_center_count(const mercer_fitting *self)
@@ -195,7 +196,7 @@ static mercer_status choose(mercer_fitting *self, mercer_dataset *from, int64_t 
 static mercer_status take_distinct(const mercer_fitting *self, mercer_dataset **out)
 {
     int64_t *rows, count;
-    if (!mrc_fit_merges(self) || mrc_fit_samples_are_centers(self)) return MERCER_OK;
+    if (!mrc_fit_merges(self) || samples_are_centers(self)) return MERCER_OK;
     MRC_SCOPE(scope, self->context);
     MRC_TRY(mrc_fit_distinct_rows(&scope, self->data, &rows, &count));
     return count < self->data->rows ? mrc_dataset_take(out, self->data, rows, count) : MERCER_OK;

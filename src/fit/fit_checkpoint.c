@@ -31,16 +31,16 @@
 #include <string.h>
 
 #define NUMBER_MOST 1e100 /* numbers of a record above this limit are ignored: the file is not trusted */
-enum { SAVE_SECONDS = 60, STAGE_NUMBERS = 3, DESCRIPTION = 512 };
+enum { SAVE_SECONDS = 60, STAGE_NUMBERS = 3 };
 
 /* Writes the options and sizes that determine a search, to be compared when it is resumed. */
-static void describe(const mercer_fitting *self, const mrc_search_task *task, char text[DESCRIPTION])
+static void describe(const mercer_fitting *self, const mrc_search_task *task, char text[MRC_SEARCH_TEXT])
 {
     char kernel[MERCER_KERNEL_TEXT] = "open";
     if (task->kernel) (void)mrc_kernel_print(NULL, task->kernel, kernel, sizeof kernel, NULL);
     const char *transform =
         self->request->options.data.target_transform ? self->request->options.data.target_transform : "auto";
-    snprintf(text, DESCRIPTION,
+    snprintf(text, MRC_SEARCH_TEXT,
              "kernel %.200s, preprocess %s, metric %s, norm 2 %s, targets %s, weights %s, ridge %a, seed %llu, %lld "
              "rows, %lld features, %lld outputs",
              kernel, task->preprocess ? mrc_preprocess_spec(task->preprocess) : "open",
@@ -58,7 +58,7 @@ static void save(void *user, bool now)
     double seconds =
         self->request->train.checkpoint_seconds > 0 ? self->request->train.checkpoint_seconds : SAVE_SECONDS;
     double stages[MRC_SEARCH_STAGES][STAGE_NUMBERS], sizes[2] = {self->record.effort, (double)state->steps};
-    char text[DESCRIPTION];
+    char text[MRC_SEARCH_TEXT];
     if (!now && mrc_seconds() - self->search_saved < seconds) return;
     for (int s = 0; s < MRC_SEARCH_STAGES; s++)
         stages[s][0] = state->stages[s].step, stages[s][1] = state->stages[s].rate,
@@ -82,18 +82,13 @@ static bool find(const mrc_tensor_file *file, const char *name, int64_t rows, in
            (cols < 0 || out->cols == cols);
 }
 
-/* Reads the state of a search. text: description of the search that would resume it. */
-static mercer_status load(mercer_fitting *self, const char *path, const char *text)
+/* Reads the state and the description of a search. */
+static mercer_status read_state(mercer_fitting *self, const char *path, const mrc_tensor_file *file)
 {
-    MRC_OWNED(mrc_release_tensor_file) mrc_tensor_file *file = NULL;
     mrc_search_state *state = &self->search;
     mercer_matrix memory, stages, sizes;
-    MRC_TRY(mrc_tensor_file_open(&file, self->context, path));
     const char *found = mrc_tensor_file_metadata(file, "search");
-    if (!found || strcmp(found, text) != 0)
-        return mrc_fail(self->context, MERCER_ERROR_MISMATCH,
-                        "%s: is from a training with other data or options; its search has \"%.400s\", this one \"%s\"",
-                        path, found ? found : "nothing", text);
+    snprintf(self->search_found, sizeof self->search_found, "%s", found ? found : "nothing");
     bool whole = find(file, "search.memory", 1, -1, &memory) &&
                  find(file, "search.stages", MRC_SEARCH_STAGES, STAGE_NUMBERS, &stages) &&
                  find(file, "search.sizes", 1, 2, &sizes);
@@ -117,10 +112,12 @@ static mercer_status load(mercer_fitting *self, const char *path, const char *te
 
 mercer_status mrc_fit_open_search_state(mercer_fitting *self, mrc_search_task *task)
 {
-    char text[DESCRIPTION];
+    char text[MRC_SEARCH_TEXT];
     describe(self, task, text);
-    if (self->record.resumes) MRC_TRY(load(self, self->record.resumes, text));
-    task->effort = self->record.effort;
+    if (self->record.resumes && strcmp(self->search_found, text) != 0)
+        return mrc_fail(self->context, MERCER_ERROR_MISMATCH,
+                        "%s: is from a training with other data or options; its search has \"%.400s\", this one \"%s\"",
+                        self->record.resumes, self->search_found, text);
     self->search_task = task;
     if (!self->request->train.checkpoint ||
         (self->request->options.run.comm && self->request->options.run.comm->rank > 0))
@@ -225,11 +222,9 @@ static mercer_status read_record(mercer_fitting *self, const char *path, const c
 mercer_status mrc_fit_open_checkpoint(mercer_fitting *self, const char *path, bool *searching)
 {
     MRC_OWNED(mrc_release_tensor_file) mrc_tensor_file *file = NULL;
-    mercer_matrix memory, sizes;
+    mercer_matrix memory;
     MRC_TRY(mrc_tensor_file_open(&file, self->context, path));
     *searching = mrc_tensor_file_find(file, "search.memory", &memory);
-    if (!*searching) return read_record(self, path, mrc_tensor_file_metadata(file, "fit_record"));
-    double effort = find(file, "search.sizes", 1, 2, &sizes) ? mrc_load(&sizes, 0, 0) : 0;
-    if (mrc_in_range(effort, 1, MRC_MOST_EFFORT)) self->record.effort = (int)effort;
-    return MERCER_OK;
+    return *searching ? read_state(self, path, file)
+                      : read_record(self, path, mrc_tensor_file_metadata(file, "fit_record"));
 }

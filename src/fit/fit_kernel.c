@@ -57,22 +57,21 @@ mercer_dtype mrc_fit_points(const mercer_fit_options *options, const mercer_data
     return info->dtype == MERCER_F64 ? MERCER_F64 : MERCER_F32;
 }
 
-/* Uses up to 2,000 evenly spaced rows, or as many as take half of the memory. The result is rounded to four digits,
-   which is accurate enough and easy to type. */
-mercer_status mrc_fit_median_distance(mercer_context *context, const mercer_kernel *kernel, const mercer_dataset *data,
-                                      const mercer_preprocess *preprocess, int64_t memory, double *out)
+/* Computes the median distance between up to 2,000 evenly spaced, preprocessed rows, or as many as take half of the
+   memory, in the norm of the kernel. The result is rounded to four digits, which is accurate enough and easy to type. */
+static mercer_status find_median(const mercer_fitting *self, double *out)
 {
     enum { MOST = 2000 };
-    mercer_dtype dtype = mrc_preprocess_dtype(preprocess, data->dtype);
-    int64_t n = data->rows, rows[MOST], d = mrc_preprocess_width(preprocess, data->features);
-    int64_t m = mrc_min(MOST, mrc_median_rows(n, d * mrc_dtype_size(dtype), memory / 2));
+    mercer_dtype dtype = mrc_preprocess_dtype(self->preprocess, self->data->dtype);
+    int64_t n = self->data->rows, rows[MOST], d = mrc_preprocess_width(self->preprocess, self->data->features);
+    int64_t m = mrc_min(MOST, mrc_median_rows(n, d * mrc_dtype_size(dtype), self->memory / 2));
     char digits[32];
     mercer_matrix X;
-    MRC_SCOPE(scope, context);
+    MRC_SCOPE(scope, self->context);
     for (int64_t i = 0; i < m; i++) rows[i] = (int64_t)((double)i * (double)n / (double)m);
     MRC_TRY(mrc_scope_view(&scope, &X, m, d, dtype, "rows to find a bandwidth"));
-    MRC_TRY(mercer_dataset_read(data, &X, NULL, NULL, preprocess, rows, 0));
-    MRC_TRY(mercer_median_distance(context, out, kernel, &X, 0));
+    MRC_TRY(mercer_dataset_read(self->data, &X, NULL, NULL, self->preprocess, rows, 0));
+    MRC_TRY(mercer_median_distance(self->context, out, &self->kernel, &X, 0));
     snprintf(digits, sizeof digits, "%.4g", *out);
     *out = strtod(digits, NULL);
     return MERCER_OK;
@@ -143,7 +142,7 @@ static mercer_status find_bandwidth(mercer_fitting *self, double *out)
     MRC_TRY(is_one_point(self->data, &point));
     if (!point) {
         self->spread = 1;
-        return mrc_fit_median_distance(self->context, &self->kernel, self->data, self->preprocess, self->memory, out);
+        return find_median(self, out);
     }
     mrc_warn(self->context, "data", "all %lld rows have the same features, so predictions are the mean of the targets",
              (long long)self->given_rows);

@@ -42,7 +42,7 @@ bool mrc_fit_has_no_ridge(const mrc_fit_request *request);
 /* Origin of a value. */
 typedef enum mrc_origin { MRC_DEFAULT, MRC_GIVEN, MRC_FROM_DATA, MRC_FROM_SEARCH, MRC_RESUMED } mrc_origin;
 
-enum { MRC_DECISIONS = 32, MRC_DECISION_CHARS = 256 };
+enum { MRC_DECISIONS = 32, MRC_DECISION_CHARS = 256, MRC_SEARCH_TEXT = 512 };
 
 typedef struct mrc_decision {
     const char *stage, *name; /* static strings */
@@ -94,6 +94,7 @@ struct mercer_fitting {
     double rate;             /* measured flops per second in double; 0: not measured yet */
     bool searches;           /* hyperparameters are searched, or were searched before the checkpoint was written */
     mrc_search_state search; /* owned */
+    char search_found[MRC_SEARCH_TEXT]; /* description of the search in the checkpoint */
     const mrc_search_task *search_task; /* task of the running search, else NULL */
     double search_saved;                /* time of the search's last checkpoint */
     mercer_matrix journal;              /* view of the search's journal */
@@ -172,9 +173,6 @@ mercer_train_options mrc_fit_train_options(const mercer_fitting *self);
 /* Adds the lines of the record, and the time for the other members of an averaged model, to a plan. */
 void mrc_fit_complete_plan(mercer_fitting *self, mercer_plan *plan);
 
-/* Returns whether the given solver requires that the centers are the samples, in their order. */
-bool mrc_fit_samples_are_centers(const mercer_fitting *self);
-
 /* class_weights.c: replaces `data` and `validation` by copies whose row weights include the class weights. */
 mercer_status mrc_fit_weigh_classes(mercer_fitting *self);
 bool mrc_fit_weighs_classes(const mercer_fit_options *options);
@@ -210,10 +208,6 @@ const char *mrc_fit_preprocess(const mercer_fit_options *options, const mercer_d
 /* Parses the kernel of the options. *open: its text sets no bandwidth, so `bandwidth` is used. */
 mercer_status mrc_fit_parse_kernel(const mercer_fit_options *options, mercer_context *context, double bandwidth,
                                    mercer_kernel *out, bool *open);
-/* Computes the median distance between some preprocessed rows, in the norm of the kernel. Uses up to half of
-   `memory`. */
-mercer_status mrc_fit_median_distance(mercer_context *context, const mercer_kernel *kernel, const mercer_dataset *data,
-                                      const mercer_preprocess *preprocess, int64_t memory, double *out);
 /* Adds a metric to the preprocessing as its last step: weights, or for norm 2 also a matrix M. */
 mercer_status mrc_fit_set_metric(mercer_context *context, mercer_preprocess *preprocess, const mercer_kernel *kernel,
                                  const mercer_matrix *metric, int64_t features);
@@ -227,11 +221,11 @@ bool mrc_fit_asks_for_search(const mercer_fit_options *options);
 /* Returns the number of centers of the effort level. */
 int64_t mrc_fit_default_centers(const mercer_fitting *self);
 
-/* fit_checkpoint.c: restores the state of a search from the checkpoint record.resumes, if set, and makes the task save
+/* fit_checkpoint.c: checks that the search of the checkpoint record.resumes, if set, is this one, and makes the task save
    its state, by the checkpoint options of training. */
 mercer_status mrc_fit_open_search_state(mercer_fitting *self, mrc_search_task *task);
-/* Opens a checkpoint and restores its effort. *searching: it was written during a search. A checkpoint of a training
-   also has the ridge and the results of the search, which are restored. */
+/* Restores effort and results from a checkpoint. *searching: it was written during a search, whose state is restored. A
+   checkpoint of a training has the ridge and the results of the search. */
 mercer_status mrc_fit_open_checkpoint(mercer_fitting *self, const char *path, bool *searching);
 /* Sets the model's record, which checkpoints store. */
 mercer_status mrc_fit_set_record(const mercer_fitting *self);

@@ -322,12 +322,8 @@ static mercer_status choose_solver(mrc_planner *self)
     return plan_solver(self, last);
 }
 
-/* Adds a warning to the plan, for the trainer to log; further warnings than the plan can hold are dropped. The planner
-   itself logs nothing, because plans are also made to compare sizes. */
-static void warn(mrc_planner *self, const char *field, const char *format, ...) MRC_PRINTF(3, 4);
-static void warn(mrc_planner *self, const char *field, const char *format, ...)
+void mrc_plan_warn(mrc_plan *plan, const char *field, const char *format, ...)
 {
-    mrc_plan *plan = self->plan;
     if (plan->warning_count == MRC_PLAN_WARNINGS) return;
     mrc_plan_warning *one = &plan->warnings[plan->warning_count++];
     one->field = field;
@@ -335,19 +331,6 @@ static void warn(mrc_planner *self, const char *field, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(one->text, sizeof one->text, format, arguments);
     va_end(arguments);
-}
-
-/* Adds a line, and a warning where it matters, for every given option that has no effect with this plan. */
-static void mention_useless(mrc_planner *self)
-{
-    mrc_useless one;
-    for (int next = 0; mrc_plan_useless(self->plan, self->options, &next, &one);) {
-        mrc_plan_say(self->public_plan, "%s%s %s: %s has no effect\n", one.warns ? "warning: " : "", one.who, one.name,
-                     one.option);
-        /* a training measures the kernel matrix and may choose another solver */
-        if (one.warns && !self->request->sizes_only)
-            warn(self, one.option, "%s %s: %s has no effect; remove it", one.who, one.name, one.option);
-    }
 }
 
 /* Warns about a bandwidth so large that the kernel matrix is nearly constant and training cannot distinguish
@@ -360,7 +343,7 @@ static void mention_bandwidth(mrc_planner *self)
              "the bandwidth is %.0f times the median distance between centers, so all samples are nearly equal for the "
              "kernel; use a smaller bandwidth",
              self->request->spread);
-    warn(self, "bandwidth", "%s", text);
+    mrc_plan_warn(self->plan, "bandwidth", "%s", text);
     mrc_plan_say(self->public_plan, "warning: %s\n", text);
 }
 
@@ -421,7 +404,7 @@ static mercer_status make_plan(mrc_plan *out, const mrc_plan_request *request, m
     MRC_TRY(row ? plan_solver(&self, row) : choose_solver(&self));
     if (row) mrc_plan_say(self.public_plan, "solver %s: %s\n", row->name, row->says);
     mrc_plan_say_precision(request, out);
-    mention_useless(&self);
+    mrc_plan_mention_useless(&self);
     mention_bandwidth(&self);
     say_sums(&self);
     list_attempts(&self);

@@ -151,19 +151,21 @@ const char *mrc_plan_unsuited(const mrc_solver *solver, const mercer_train_optio
     return row ? row->option.name : NULL;
 }
 
-bool mrc_plan_useless(const mrc_plan *plan, const mercer_train_options *options, int *next, mrc_useless *out)
+void mrc_plan_mention_useless(mrc_planner *planner)
 {
+    mrc_plan *plan = planner->plan;
     const option_row *row;
-    while ((row = row_at((*next)++)) != NULL) {
-        bool for_solver = has_use(plan->solver, row, options);
+    for (int i = 0; (row = row_at(i)) != NULL; i++) {
+        bool for_solver = has_use(plan->solver, row, planner->options), warns = row->otherwise != NOTED;
         bool for_projector = row->part == 0 || !plan->projector || plan->projector->uses & row->part;
-        *out = (mrc_useless){.option = row->option.name,
-                             .who = for_solver ? "projector" : "solver",
-                             .name = for_solver && plan->projector ? plan->projector->name : plan->solver->name,
-                             .warns = row->otherwise != NOTED};
-        if (is_given(&row->option, options) && !(for_solver && for_projector)) return true;
+        const char *option = row->option.name, *who = for_solver ? "projector" : "solver",
+                   *name = for_solver && plan->projector ? plan->projector->name : plan->solver->name;
+        if (!is_given(&row->option, planner->options) || (for_solver && for_projector)) continue;
+        mrc_plan_say(&plan->public_plan, "%s%s %s: %s has no effect\n", warns ? "warning: " : "", who, name, option);
+        /* a training measures the kernel matrix and may choose another solver */
+        if (warns && !planner->request->sizes_only)
+            mrc_plan_warn(plan, option, "%s %s: %s has no effect; remove it", who, name, option);
     }
-    return false;
 }
 
 /* Writes the names of the solvers that use an option: "ep4, ep3". */
