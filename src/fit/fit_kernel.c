@@ -58,7 +58,7 @@ mercer_dtype mrc_fit_points(const mercer_fit_options *options, const mercer_data
 }
 
 /* Computes the median distance between up to 2,000 evenly spaced, preprocessed rows, or as many as take half of the
-   memory, in the norm of the kernel. The result is rounded to four digits, which is accurate enough and easy to type. */
+   memory, in the norm of the kernel. It is rounded to four digits, which is accurate enough and easy to type. */
 static mercer_status find_median(const mercer_fitting *self, double *out)
 {
     enum { MOST = 2000 };

@@ -221,8 +221,8 @@ bool mrc_fit_asks_for_search(const mercer_fit_options *options);
 /* Returns the number of centers of the effort level. */
 int64_t mrc_fit_default_centers(const mercer_fitting *self);
 
-/* fit_checkpoint.c: checks that the search of the checkpoint record.resumes, if set, is this one, and makes the task save
-   its state, by the checkpoint options of training. */
+/* fit_checkpoint.c: checks that the search of the checkpoint record.resumes, if set, is this one, and makes the task
+   save its state, by the checkpoint options of training. */
 mercer_status mrc_fit_open_search_state(mercer_fitting *self, mrc_search_task *task);
 /* Restores effort and results from a checkpoint. *searching: it was written during a search, whose state is restored. A
    checkpoint of a training has the ridge and the results of the search. */

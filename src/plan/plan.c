@@ -214,11 +214,14 @@ static void estimate_time(mrc_planner *self)
 
 /* ---- The plan ------------------------------------------------------------------------------------------------ */
 
-/* Plans a solver at the arithmetic that was chosen: its sizes, its memory, then its time. */
-static mercer_status plan_sizes(mrc_planner *self, const mrc_solver *row)
+/* Plans one solver: its arithmetic, because rates and cache sizes depend on it, then its sizes, its memory, its time.
+   Fails with MERCER_ERROR_MEMORY, with the reason, if the plan does not fit. */
+static mercer_status plan_solver(mrc_planner *self, const mrc_solver *row)
 {
+    self->plan->half_chosen = mrc_plan_rounds(self->request, row);
+    self->plan->half = self->plan->half_chosen || self->request->machine.arithmetic == MRC_FAST;
     self->plan->solver = row;
-    rate_machine(self); /* rates for the arithmetic of this solver */
+    rate_machine(self);
     self->caching = (mrc_caching){0};
     snprintf(self->public_plan->solver, sizeof self->public_plan->solver, "%s", row->name);
     snprintf(self->public_plan->projector, sizeof self->public_plan->projector, "none");
@@ -227,15 +230,6 @@ static mercer_status plan_sizes(mrc_planner *self, const mrc_solver *row)
     row->ops->settle(self);
     estimate_time(self);
     return MERCER_OK;
-}
-
-/* Plans one solver. Half precision is decided first, because rates and cache sizes depend on it. Fails with
-   MERCER_ERROR_MEMORY, with the reason, if the plan does not fit. */
-static mercer_status plan_solver(mrc_planner *self, const mrc_solver *row)
-{
-    self->plan->half_chosen = mrc_plan_rounds(self->request, row);
-    self->plan->half = self->plan->half_chosen || self->request->machine.arithmetic == MRC_FAST;
-    return plan_sizes(self, row);
 }
 
 /* A solver that auto may choose, and its plan. */
