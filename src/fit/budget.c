@@ -201,13 +201,9 @@ static mercer_status refuse(mercer_fitting *self, int64_t p)
     if (most == 0)
         return mrc_fail(self->context, MERCER_ERROR_MEMORY, "%s: the memory is too small for any number of centers",
                         bytes);
-    if (self->device_each > 0)
-        return mrc_fail(self->context, MERCER_ERROR_MEMORY,
-                        "%lld centers do not fit into %s of device memory per rank; use at most about %lld",
-                        (long long)p, bytes, (long long)most);
     return mrc_fail(self->context, MERCER_ERROR_MEMORY,
-                    "%lld centers do not fit into the memory of %s; use at most about %lld", (long long)p, bytes,
-                    (long long)most);
+                    "%lld centers do not fit into the memory of %s%s; use at most about %lld", (long long)p, bytes,
+                    self->device_each > 0 ? " per device" : "", (long long)most);
 }
 
 mercer_status mrc_fit_plan(mercer_fitting *self, int64_t p, mercer_plan *plan)
