@@ -191,10 +191,23 @@ static bool fits(void *user, int64_t p)
     return mrc_fit_try_plan(user, p, &plan);
 }
 
+/* Formats a count with thousands separators: 1,000,000. */
+static const char *count_text(char text[32], int64_t count)
+{
+    char digits[24];
+    int length = snprintf(digits, sizeof digits, "%lld", (long long)count), out = 0;
+    for (int i = 0; i < length; i++) {
+        if (i > 0 && (length - i) % 3 == 0) text[out++] = ',';
+        text[out++] = digits[i];
+    }
+    text[out] = '\0';
+    return text;
+}
+
 /* Fails because p centers do not fit, with the largest number that does. */
 static mercer_status refuse(mercer_fitting *self, int64_t p)
 {
-    char bytes[MRC_BYTES_TEXT];
+    char bytes[MRC_BYTES_TEXT], asked[32];
     int64_t most = mrc_plan_largest(p, fits, self);
     self->report.largest_centers = most > 0 ? most : -1;
     mrc_bytes_text(bytes, self->device_each > 0 ? self->device_each : self->memory);
@@ -202,8 +215,8 @@ static mercer_status refuse(mercer_fitting *self, int64_t p)
         return mrc_fail(self->context, MERCER_ERROR_MEMORY, "%s: the memory is too small for any number of centers",
                         bytes);
     return mrc_fail(self->context, MERCER_ERROR_MEMORY,
-                    "%lld centers do not fit into the memory of %s%s; use at most about %lld", (long long)p, bytes,
-                    self->device_each > 0 ? " per device" : "", (long long)most);
+                    "%s centers do not fit into the memory of %s%s; use at most about %lld", count_text(asked, p),
+                    bytes, self->device_each > 0 ? " per device" : "", (long long)most);
 }
 
 mercer_status mrc_fit_plan(mercer_fitting *self, int64_t p, mercer_plan *plan)
