@@ -205,7 +205,7 @@ mercer_status mercer_trainer_spectrum(const mercer_trainer *trainer, double *val
 {
     if (!trainer) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "trainer is NULL");
     if (room < 0 || (!values && room > 0)) /* check-words: allow room (name of the parameter) */
-        return mrc_fail(trainer->job.context, MERCER_ERROR_ARGUMENT, "values is NULL or room is negative");
+        return mrc_fail(trainer->job.context, MERCER_ERROR_ARGUMENT, "values is NULL, or room is negative");
     for (int64_t i = 0; i < room && i < trainer->job.spectrum_count; i++) values[i] = trainer->job.spectrum[i];
     if (count) *count = trainer->job.spectrum_count;
     return MERCER_OK;

@@ -88,7 +88,7 @@ mercer_status mrc_temperature(mercer_context *context, double *out, const mercer
         }
     }
     if (!isfinite(at_left + at_right))
-        return mrc_fail(context, MERCER_ERROR_DATA, "scores: their log loss is not finite");
+        return mrc_fail(context, MERCER_ERROR_DATA, "the log loss of the scores is not finite");
     *out = exp((low + high) / 2);
     return MERCER_OK;
 }

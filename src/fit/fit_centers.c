@@ -273,7 +273,7 @@ static void record_errors(mercer_fitting *self)
         used += (size_t)snprintf(sizes + used, sizeof sizes - used, "%s%lld centers: %.4g", i ? ", " : "",
                                  (long long)report->centers[i], report->center_errors[i]);
     if (isfinite(report->more_centers))
-        snprintf(gain, sizeof gain, "; twice the centers would remove about %.1f %% of the error",
+        snprintf(gain, sizeof gain, "; twice as many centers would reduce the error by about %.1f %%",
                  100 * report->more_centers);
     mrc_fit_decide(self, "size", "errors", mrc_fit_origin(self, false, MRC_FROM_SEARCH), "%s", sizes);
     mrc_fit_explain(self, "size", "errors", "held-out error with %s%s", sizes, gain);

@@ -115,9 +115,10 @@ mercer_status mrc_fit_open_search_state(mercer_fitting *self, mrc_search_task *t
     char text[MRC_SEARCH_TEXT];
     describe(self, task, text);
     if (self->record.resumes && strcmp(self->search_found, text) != 0)
-        return mrc_fail(self->context, MERCER_ERROR_MISMATCH,
-                        "%s: is from a training with other data or options; its search has \"%.400s\", this one \"%s\"",
-                        self->record.resumes, self->search_found, text);
+        return mrc_fail(
+            self->context, MERCER_ERROR_MISMATCH,
+            "%s: was written with other data or options: its search has \"%.400s\", but this search has \"%s\"",
+            self->record.resumes, self->search_found, text);
     self->search_task = task;
     if (!self->request->train.checkpoint ||
         (self->request->options.run.comm && self->request->options.run.comm->rank > 0))
@@ -211,7 +212,7 @@ static mercer_status read_record(mercer_fitting *self, const char *path, const c
     int effort = (int)read_number(json_object_get(all, "effort"), MRC_MOST_EFFORT);
     if (effort > 0 && options->search.effort > 0 && !(options->search.budget > 0) && effort != options->search.effort)
         return mrc_fail(self->context, MERCER_ERROR_MISMATCH,
-                        "%s: is from other options; its effort is %d, but effort is %d", path, effort,
+                        "%s: was written with other options: its effort is %d, but effort is %d", path, effort,
                         options->search.effort);
     self->record.effort = effort;
     if (self->record.ridge == 0 && !mrc_fit_has_no_ridge(self->request))

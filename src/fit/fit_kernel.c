@@ -172,7 +172,7 @@ static mercer_status check_names(mercer_fitting *self)
     for (int64_t j = 0; names && found && j < self->info.features; j++)
         if (strcmp(names[j], found[j]) != 0)
             return mrc_fail(self->context, MERCER_ERROR_MISMATCH,
-                            "%s: is for other data: its column '%s' is '%s' in the data",
+                            "%s: was trained on other data: its column '%s' is '%s' in these data",
                             self->record.resumes ? self->record.resumes : "model", names[j], found[j]);
     return MERCER_OK;
 }
@@ -182,7 +182,8 @@ static mercer_status check_schema(mercer_fitting *self)
 {
     const char *own = self->model->schema, *found = self->info.schema;
     if (!own == !found && (!own || strcmp(own, found) == 0)) return MERCER_OK;
-    return mrc_fail(self->context, MERCER_ERROR_MISMATCH, "%s: is for other data: its schema differs",
+    return mrc_fail(self->context, MERCER_ERROR_MISMATCH,
+                    "%s: was trained on other data: its schema differs from that of these data",
                     self->record.resumes ? self->record.resumes : "model");
 }
 
@@ -193,18 +194,18 @@ mercer_status mrc_fit_check_model(mercer_fitting *self)
     int64_t p = self->report.centers, wanted = mrc_fit_center_count(self);
     if (features != self->info.features)
         return mrc_fail(self->context, MERCER_ERROR_MISMATCH,
-                        "%s: is for other data: it has %lld features, but the data have %lld", name,
+                        "%s: was trained on other data: it has %lld features, but these data have %lld", name,
                         (long long)features, (long long)self->info.features);
     if (outputs != self->info.outputs)
         return mrc_fail(self->context, MERCER_ERROR_MISMATCH,
-                        "%s: is for other data: it has %lld outputs, but the data have %lld", name, (long long)outputs,
-                        (long long)self->info.outputs);
+                        "%s: was trained on other data: it has %lld outputs, but these data have %lld", name,
+                        (long long)outputs, (long long)self->info.outputs);
     MRC_TRY(check_names(self));
     MRC_TRY(check_schema(self));
     bool merged = mrc_fit_merges(self) && p < wanted; /* merging left fewer distinct rows as centers */
     if (self->model_borrowed || self->request->options.centers.given || p == wanted || merged) return MERCER_OK;
     return mrc_fail(self->context, MERCER_ERROR_MISMATCH,
-                    "%s: is from other options: it has %lld centers, but centers is %lld", name, (long long)p,
+                    "%s: was written with other options: it has %lld centers, but centers is %lld", name, (long long)p,
                     (long long)wanted);
 }
 

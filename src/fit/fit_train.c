@@ -148,7 +148,7 @@ static void warn_if_rounded(const mercer_fitting *self)
     const mercer_report *report = &self->training;
     if (strcmp(report->plan->solver, "cg") != 0 || !(report->projection_residual_last > ROUNDED)) return;
     mrc_warn(self->context, "solver",
-             "solver cg ended far from the optimum: rounding hides small eigenvalues of the kernel matrix; use "
+             "solver cg ended far from the optimum: small eigenvalues of the kernel matrix are lost to rounding; use "
              "precision f64 (float64 in Python), or solver direct");
 }
 

@@ -365,9 +365,10 @@ mercer_status mrc_stage_effort(mercer_fitting *self)
     self->model_exists = self->request->options.run.model || (checkpoint && !searching);
     MRC_TRY(choose_effort(self));
     if (!searching || self->searches) return MERCER_OK;
-    return mrc_fail(self->context, MERCER_ERROR_MISMATCH,
-                    "%s: is from other options: it has a search, but this fit has none (%s)", checkpoint,
-                    self->search_report.skipped);
+    return mrc_fail(
+        self->context, MERCER_ERROR_MISMATCH,
+        "%s: was written with other options: it has the state of a search, but this fit does not search (%s)",
+        checkpoint, self->search_report.skipped);
 }
 
 mercer_status mrc_stage_search(mercer_fitting *self)

@@ -67,7 +67,8 @@ static mercer_status check_together(mercer_context *context, const mrc_fit_reque
                         "options: model cannot be combined with comm or checkpoint; remove one of them");
     if (train->validation_X || train->validation_Y || train->validation_weights)
         return mrc_fail(context, MERCER_ERROR_ARGUMENT,
-                        "options: train: validation_X is set; a fit reads its validation set from a dataset");
+                        "options: train: validation_X is set, but a fit takes its validation set from a dataset; set "
+                        "validation.data");
     return MERCER_OK;
 }
 
@@ -220,7 +221,7 @@ mercer_status mrc_fit_check_request(mercer_context *context, mrc_fit_request *re
     MRC_TRY(check_reserved(context, options));
     if (request->train.progress)
         return mrc_fail(context, MERCER_ERROR_ARGUMENT,
-                        "options: train: progress is set; a fit reports its training to run.progress");
+                        "options: train: progress is set, but a fit reports progress to run.progress; leave it NULL");
     request->train.seed = options->run.seed;
     request->train.progress = options->run.progress, request->train.progress_user = options->run.progress_user;
     MRC_TRY(check_numbers(context, options));

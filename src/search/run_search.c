@@ -229,10 +229,10 @@ static mercer_status open_state(mrc_searcher *self)
     for (int i = 0; i < LARGE; i++) counts[i] = mrc_descent_count(&self->spaces[i]);
     int64_t numbers = 8 * (counts[0] + counts[1]) + MRC_SEARCH_STEPS * MRC_JOURNAL_COLUMNS;
     if (state->memory && state->numbers != numbers)
-        return mrc_fail(
-            self->task->context, MERCER_ERROR_MISMATCH,
-            "the checkpoint is from a training with other data or options; its search has %lld numbers, this one %lld",
-            (long long)state->numbers, (long long)numbers);
+        return mrc_fail(self->task->context, MERCER_ERROR_MISMATCH,
+                        "the checkpoint was written with other data or options: its search has %lld numbers, but this "
+                        "search has %lld",
+                        (long long)state->numbers, (long long)numbers);
     state->numbers = numbers;
     if (!state->memory)
         MRC_TRY(mrc_alloc_zero(self->task->context, &state->memory, numbers, sizeof(double), "the search"));

@@ -33,7 +33,7 @@ static mercer_status split_times(const mercer_dataset *data, const mrc_keyed *so
     while (from > 0 && sorted[from - 1].key == sorted[from].key) from--;
     if (from == 0)
         return mrc_fail(data->context, MERCER_ERROR_DATA,
-                        "times: no rows are earlier than the latest fifth, so there are no training rows");
+                        "times: all rows are in the latest fifth, so there are no training rows");
     for (int64_t i = 0; i < n; i++) fold[sorted[i].row] = i >= from ? HELD : 0;
     return MERCER_OK;
 }
@@ -89,7 +89,7 @@ static mercer_status check_classes(const mercer_dataset *data, const signed char
             char number[MRC_CLASS_CHARS];
             return mrc_fail(
                 data->context, MERCER_ERROR_DATA,
-                "the split by %s leaves class '%s' without training rows; drop the class or use another column",
+                "after the split by %s class '%s' has no training rows; drop the class or use another column",
                 data->key_kind == MRC_KEYS_TIMES ? "time" : "groups", mrc_dataset_class_name(data, l, number));
         }
     }

@@ -255,7 +255,7 @@ static void tell_failure(mrc_trainer *self, const mrc_reason *reason)
     bool failed = reason->status != MERCER_OK;
     if (failed && !self->keep_failed)
         mrc_warn(self->job.context, "checkpoint",
-                 "no checkpoint can be written after %" PRId64 " samples, training goes on without: %s",
+                 "no checkpoint can be written after %" PRId64 " samples; training continues without one: %s",
                  self->job.samples, reason->text);
     if (!failed && self->keep_failed)
         mrc_log(self->job.context, MERCER_LOG_WARNING, "checkpoints are written again, after %" PRId64 " samples",
@@ -319,7 +319,7 @@ mercer_status mrc_trainer_open_checkpoint(mrc_trainer *self, const char *path)
     MRC_TRY(check_model(self, file, path));
     if (!mrc_tensor_file_find(file, "state.plan", &plan))
         return mrc_fail(self->job.context, MERCER_ERROR_FORMAT,
-                        "%s: is a model without a training state; give a checkpoint", path);
+                        "%s: is a model file without the state of a training; name a checkpoint", path);
     mrc_tensor_file_close(self->resumed);
     self->resumed = file, file = NULL;
     self->job.resuming = true;
@@ -359,7 +359,7 @@ static mercer_status load_numbers(const mrc_trainer *self, mrc_state *state)
     for (int64_t i = 0; i < found.cols; i++) numbers[i] = mrc_load(&found, 0, i);
     mrc_state_write_numbers(state, numbers, &wrong);
     if (!wrong) return MERCER_OK;
-    return mrc_fail(self->job.context, MERCER_ERROR_FORMAT, "the checkpoint's %s is %g, which is not valid",
+    return mrc_fail(self->job.context, MERCER_ERROR_FORMAT, "the checkpoint's %s is %g, which is out of range",
                     wrong->name, numbers[wrong - state->numbers]);
 }
 
@@ -373,7 +373,7 @@ static mercer_status load_matrices(mrc_trainer *self, mrc_state *state)
         if (!mrc_tensor_file_find(self->resumed, entry->name, &found) || found.rows != rows ||
             (found.rows > 0 && (found.cols != entry->value.cols || found.dtype != entry->value.dtype)))
             return mrc_fail(self->job.context, MERCER_ERROR_MISMATCH,
-                            "the checkpoint's %s is missing or has another shape", entry->name);
+                            "the checkpoint's %s is missing or does not have the expected shape", entry->name);
         if (entry->total > 0) found = mrc_rows(&found, first_row(self, entry), entry->value.rows);
         MRC_TRY(mrc_check_finite(self->job.context, entry->name, &found, NULL));
         for (int64_t row = 0; row < found.rows; row++)
@@ -408,13 +408,12 @@ mercer_status mrc_trainer_recall_plan(mrc_trainer *self)
            lambda = saved.values[VALUE_lambda];
     if (!mrc_in_range(threads, 1, MOST_THREADS) || !mrc_in_range(budget, 1, MOST_BYTES))
         return mrc_fail(self->job.context, MERCER_ERROR_FORMAT,
-                        "the checkpoint's plan is for %g threads and %g bytes of memory, which no training has",
-                        threads, budget);
+                        "the checkpoint is damaged: its plan has %g threads and %g bytes of memory", threads, budget);
     request->threads = (int)threads, request->budget = (int64_t)budget;
     recall_solver(self, saved.solver);
     /* chosen by the fit, not by its caller */
     if (options->lambda == 0 && lambda > 0 && lambda <= MRC_RIDGE_MOST) options->lambda = lambda;
-    if (saved.values[VALUE_half_precision] == 0) request->accurate = "so is the training that goes on";
+    if (saved.values[VALUE_half_precision] == 0) request->accurate = "the resumed training did not use half precision";
     return MERCER_OK;
 }
 
@@ -427,14 +426,15 @@ static mercer_status check_plan(const mrc_trainer *self, const mrc_state_plan *p
     MRC_TRY(load_plan(self, &saved));
     for (int i = 0; i < VALUE_COUNT; i++)
         if (!(saved.values[i] == plan->values[i]))
-            return mrc_fail(context, MERCER_ERROR_MISMATCH, "%s: it has %s %.17g, this one %.17g", other,
-                            value_names[i], saved.values[i], plan->values[i]);
+            return mrc_fail(context, MERCER_ERROR_MISMATCH,
+                            "%s: the checkpoint has %s %.17g, but this training has %.17g", other, value_names[i],
+                            saved.values[i], plan->values[i]);
     if (strcmp(saved.solver, plan->solver) != 0)
-        return mrc_fail(context, MERCER_ERROR_MISMATCH, "%s: it has solver %s, this one %s", other, saved.solver,
-                        plan->solver);
+        return mrc_fail(context, MERCER_ERROR_MISMATCH, "%s: the checkpoint has solver %s, but this training has %s",
+                        other, saved.solver, plan->solver);
     if (strcmp(saved.projector, plan->projector) == 0) return MERCER_OK;
-    return mrc_fail(context, MERCER_ERROR_MISMATCH, "%s: it has projector %s, this one %s", other, saved.projector,
-                    plan->projector);
+    return mrc_fail(context, MERCER_ERROR_MISMATCH, "%s: the checkpoint has projector %s, but this training has %s",
+                    other, saved.projector, plan->projector);
 }
 
 /* Checks the numbers that were read. The file is not trusted: counts are used as indices and must stay within the

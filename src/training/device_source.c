@@ -309,7 +309,7 @@ static mercer_status bring_preprocessed(device_source *self)
     int64_t rows = mrc_min(n, mrc_max(1, BLOCK_BYTES / row));
     mercer_matrix block;
     MRC_SCOPE(scope, backend->context);
-    MRC_TRY(mrc_scope_view(&scope, &block, rows, from->features, from->dtype, "samples on their way to the device"));
+    MRC_TRY(mrc_scope_view(&scope, &block, rows, from->features, from->dtype, "samples to copy to the device"));
     MRC_TRY(mrc_scope_matrix(&self->own, backend, &self->points, n, from->features, from->dtype, "the samples"));
     for (int64_t first = 0; first < n; first += rows) {
         mercer_matrix some = mrc_rows(&block, 0, mrc_min(rows, n - first)),
