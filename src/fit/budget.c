@@ -153,8 +153,7 @@ int64_t mrc_fit_memory_left(const mercer_fitting *self, int64_t p)
     enum {
         LEAST = 1 << 20,
         STREAM = 64 << 20
-        /* LEAST: smallest result, for which the planner reports too little memory. STREAM: largest buffers of a
-           stream */
+        /* LEAST: smallest result, which the planner reports as too little. STREAM: largest buffers of a stream */
     };
     if (self->device_each > 0) {
         mercer_plan plan;
