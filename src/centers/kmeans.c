@@ -136,7 +136,7 @@ static int64_t chosen_rounds(const mrc_kmeans_state *self)
     return mrc_max(LLOYD_LEAST, mrc_min(LLOYD_MOST, self->n / (LLOYD_SHARE * self->p)));
 }
 
-static mercer_status allocate(mrc_kmeans_state *self, mrc_scope *scope)
+static mercer_status allocate_kmeans(mrc_kmeans_state *self, mrc_scope *scope)
 {
     const mercer_matrix *x = self->selection->x;
     int64_t p = self->p, d = self->d, rows = self->capacity;
@@ -305,7 +305,7 @@ static bool rounding_is_harmless(const mrc_kmeans_state *self, double error)
 }
 
 /* Draws the seeds, and copies them to the centers. *error: E of the seeds. */
-static mercer_status begin(mrc_kmeans_state *self, double *error)
+static mercer_status begin_kmeans(mrc_kmeans_state *self, double *error)
 {
     MRC_TRY(take_rows(self, self->capacity));
     MRC_TRY(mrc_kmeans_seed(self));
@@ -323,7 +323,7 @@ static mercer_status begin(mrc_kmeans_state *self, double *error)
 
 static mercer_status run_rounds(mrc_kmeans_state *self, double *error)
 {
-    MRC_TRY(begin(self, error));
+    MRC_TRY(begin_kmeans(self, error));
     if (!self->stopped) MRC_TRY(mrc_kmeans_tell(self, 1, *error));
     for (int64_t t = 1; t <= self->rounds && !self->stopped; t++) {
         double before = *error, old = (double)(self->seen - self->x.rows) / (double)mrc_max(self->seen, 1);
@@ -357,7 +357,7 @@ mercer_status mrc_kmeans(mrc_center_selection *selection, const mercer_matrix *c
         mrc_log(self.context, MERCER_LOG_INFO, "k-means: %lld of %lld rows per round", (long long)self.batch,
                 (long long)self.n);
     MRC_SCOPE(scope, self.context);
-    MRC_TRY(allocate(&self, &scope));
+    MRC_TRY(allocate_kmeans(&self, &scope));
     MRC_TRY(run_rounds(&self, &selection->report.error));
     for (int64_t j = 0; j < centers->rows; j++) {
         mrc_load_row_f64(&self.z, selection->first + j, self.scratch);

@@ -54,7 +54,7 @@ static mercer_status update_distances(seeding *self, const mercer_matrix *points
 
 /* Considers candidates in turn and moves accepted ones to the front. Returns their number, at least 1: the first
    candidate is always accepted. */
-static int64_t accept(seeding *self, int64_t count)
+static int64_t accept_candidates(seeding *self, int64_t count)
 {
     mrc_kmeans_state *all = self->all;
     int64_t accepted[MOST_CANDIDATES] = {0}, taken = 0;
@@ -84,7 +84,7 @@ static mercer_status one_round(seeding *self, int64_t count)
                   pairs = mrc_view(self->pairs, count, count, MERCER_F64);
     MRC_TRY(backend->ops->gather_rows(backend, &points, &all->x, self->rows));
     if (count > 1) MRC_TRY(mrc_distances(backend, 2, &points, &points, &pairs));
-    int64_t first = self->have, taken = accept(self, count);
+    int64_t first = self->have, taken = accept_candidates(self, count);
     points = mrc_rows(&self->candidates, 0, taken);
     MRC_TRY(backend->ops->gather_rows(backend, &points, &all->x, all->seeds + first));
     self->have += taken;

@@ -226,7 +226,7 @@ static void add_texts(contents *out, const mrc_metadata *texts, int64_t count)
 }
 
 /* Adds the texts that all members share, then those of each member. */
-static mercer_status describe(const mercer_model *model, contents *out)
+static mercer_status describe_model(const mercer_model *model, contents *out)
 {
     const mrc_calibration *known = &model->calibration;
     const mrc_metadata format[] = {
@@ -256,7 +256,7 @@ static mercer_status describe(const mercer_model *model, contents *out)
 
 /* ---- Files ------------------------------------------------------------------------------------------------------- */
 
-static mercer_status make_room(const mercer_model *model, int64_t extras, contents *out)
+static mercer_status allocate_contents(const mercer_model *model, int64_t extras, contents *out)
 {
     mercer_context *context = model->context;
     int64_t count = model->member_count;
@@ -273,7 +273,7 @@ static mercer_status make_room(const mercer_model *model, int64_t extras, conten
 static mercer_status collect(const mercer_model *model, const mercer_save_options *options, const mrc_tensor *extra,
                              int64_t extras, contents *out)
 {
-    MRC_TRY(make_room(model, extras, out));
+    MRC_TRY(allocate_contents(model, extras, out));
     for (int64_t i = 0; i < model->member_count; i++) {
         const mercer_model *member = model->members[i];
         MRC_TRY(check_model(member, options));
@@ -285,7 +285,7 @@ static mercer_status collect(const mercer_model *model, const mercer_save_option
     if (extras > 0) memcpy(out->tensors + out->count, extra, (size_t)extras * sizeof *extra);
     out->count += extras;
     MRC_TRY(collect_texts(model, out));
-    return describe(model, out);
+    return describe_model(model, out);
 }
 
 static mercer_status write_contents(const mercer_model *model, const char *path, const contents *of)

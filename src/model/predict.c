@@ -57,7 +57,8 @@ static mrc_memory home_of(const mercer_model *model)
 
 /* Allocates the scratch space of a block. F: destination of the predictions; NULL: host memory in the type of the
    weights. */
-static mercer_status make_room(mercer_model *model, const mercer_matrix *X, const mercer_matrix *F, input_block *out)
+static mercer_status allocate_block(mercer_model *model, const mercer_matrix *X, const mercer_matrix *F,
+                                    input_block *out)
 {
     int64_t d = model->centers.cols, c = model->weights.cols, size = mrc_dtype_size(out->dtype);
     mercer_matrix x = mrc_view(NULL, X->rows, d, out->dtype);
@@ -105,7 +106,7 @@ static mercer_status open_block(mercer_model *model, const mercer_matrix *X, con
         out->centers = &out->shared;
         if (model->context->arithmetic == MRC_FAST) MRC_TRY(mrc_centers_allow_half(&out->shared));
     }
-    return make_room(model, X, F, out);
+    return allocate_block(model, X, F, out);
 }
 
 typedef struct rows_task {
@@ -123,8 +124,8 @@ static void preprocess_part(void *argument, int64_t part, int worker)
 }
 
 /* Preprocesses up to block->rows rows of X; *out becomes a view of the result. */
-static mercer_status preprocess(const mercer_model *model, const input_block *block, const mercer_matrix *X,
-                                mercer_matrix *out)
+static mercer_status preprocess_block(const mercer_model *model, const input_block *block, const mercer_matrix *X,
+                                      mercer_matrix *out)
 {
     mrc_backend *backend = model->context->backend;
     mercer_matrix from = *X;
@@ -206,15 +207,15 @@ static mercer_status make_ready(const prediction *self, const input_block *block
     mercer_model *model = self->model;
     mrc_backend *backend = model->context->backend;
     mercer_matrix part = mrc_rows(self->X, first, mrc_min(block->rows, self->X->rows - first)), x;
-    MRC_TRY(preprocess(model, block, &part, &x));
+    MRC_TRY(preprocess_block(model, block, &part, &x));
     if (block->memory || block->there.data) MRC_TRY(check_preprocessed(self, &x, first));
     *out = x;
     return block->centers ? MERCER_OK : backend->ops->stage(backend, &x, out);
 }
 
 /* Computes K(x, Z) W with the device copy of the model if there is one, or together with the other ranks. */
-static mercer_status multiply(mercer_model *model, const input_block *block, const mercer_matrix *product,
-                              const mercer_matrix *x)
+static mercer_status multiply_part(mercer_model *model, const input_block *block, const mercer_matrix *product,
+                                   const mercer_matrix *x)
 {
     mrc_backend *backend = model->context->backend;
     const mrc_placed *placed = &model->placed;
@@ -271,7 +272,7 @@ static mercer_status visit_blocks(const prediction *self, const input_block *blo
         mercer_matrix product = product_of(block, &f);
         next = first + some;
         if (first == 0) MRC_TRY(make_ready(self, block, first, &x));
-        MRC_TRY(multiply(model, block, &product, &x));
+        MRC_TRY(multiply_part(model, block, &product, &x));
         if (next < self->X->rows) MRC_TRY(make_ready(self, block, next, &x));
         MRC_TRY(deliver(model, &f, &product));
         if (!self->F) MRC_TRY(check_predictions(model, &f));
@@ -281,7 +282,7 @@ static mercer_status visit_blocks(const prediction *self, const input_block *blo
 }
 
 /* Predicts all rows of X. */
-static mercer_status run(const prediction *self)
+static mercer_status run_prediction(const prediction *self)
 {
     mercer_model *model = self->model;
     MRC_OWNED(close_block) input_block block = {.scope = {.context = model->context}};
@@ -297,7 +298,7 @@ static mercer_status run(const prediction *self)
 
 static mercer_status predict_alone(mercer_model *model, const mercer_matrix *F, const mercer_matrix *X)
 {
-    return run(&(prediction){.model = model, .X = X, .F = F});
+    return run_prediction(&(prediction){.model = model, .X = X, .F = F});
 }
 
 mercer_status mrc_model_predict(mercer_model *model, const mercer_matrix *F, const mercer_matrix *X)
@@ -310,7 +311,7 @@ static mercer_status take_all(const prediction *self)
 {
     mercer_matrix f;
     MRC_SCOPE(scope, self->model->context);
-    if (self->model->member_count == 1) return run(self);
+    if (self->model->member_count == 1) return run_prediction(self);
     MRC_TRY(mrc_scope_view(&scope, &f, self->X->rows, self->model->weights.cols, MERCER_F64, "predictions"));
     MRC_TRY(mrc_model_mean(self->model, predict_alone, &f, self->X));
     self->take(self, &f, 0);

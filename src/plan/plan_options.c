@@ -180,7 +180,8 @@ static void list_users(const option_row *row, char *names, size_t size)
 /* ---- Names --------------------------------------------------------------------------------------------------- */
 
 /* Fails with a message about an unknown name that lists "auto" and every name of the table. */
-static mercer_status unknown(mrc_reason *reason, const char *table, const char *name, const char *(*row)(int i))
+static mercer_status fail_unknown_option(mrc_reason *reason, const char *table, const char *name,
+                                         const char *(*row)(int i))
 {
     char names[256] = "auto";
     for (int i = 0; row(i); i++) {
@@ -216,7 +217,7 @@ mercer_status mrc_plan_check_options(const mercer_train_options *o, mrc_reason *
         return mrc_refuse(reason, o->progress_seconds >= 0 ? "checkpoint_seconds" : "progress_seconds",
                           MERCER_ERROR_ARGUMENT, "options: %s is negative or NaN",
                           o->progress_seconds >= 0 ? "checkpoint_seconds" : "progress_seconds");
-    if (!row && !mrc_name_is_auto(o->solver)) return unknown(reason, "solver", o->solver, solver_name);
+    if (!row && !mrc_name_is_auto(o->solver)) return fail_unknown_option(reason, "solver", o->solver, solver_name);
     const option_row *option = row ? unsuited(row, o) : NULL;
     if (option) {
         char names[256];
@@ -226,5 +227,5 @@ mercer_status mrc_plan_check_options(const mercer_train_options *o, mrc_reason *
                           row->says, option->option.name, names);
     }
     if (mrc_name_is_auto(o->projector) || mrc_projector_find(o->projector)) return MERCER_OK;
-    return unknown(reason, "projector", o->projector, projector_name);
+    return fail_unknown_option(reason, "projector", o->projector, projector_name);
 }

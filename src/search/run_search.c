@@ -105,7 +105,7 @@ static int count_steps(const mrc_searcher *self, int wanted)
 }
 
 /* The descents' progress callback: writes a journal row, reports progress, saves the state, and checks the deadline. */
-static int watch(void *user, int step, double error)
+static int watch_search(void *user, int step, double error)
 {
     mrc_searcher *self = user;
     const mrc_search_task *task = self->task;
@@ -143,7 +143,7 @@ static mercer_status run_stage(mrc_searcher *self, int stage, int steps)
                            .centers = self->effort.centers * (large ? 3 : 2) / 2,
                            .seed = self->task->seed,
                            .sequence = (uint64_t)SEQUENCE + ((uint64_t)stage << 32),
-                           .progress = watch,
+                           .progress = watch_search,
                            .progress_user = self};
     self->stage = stage;
     MRC_TRY(mrc_descent_run(&descent, &self->task->state->stages[stage], &stopped));

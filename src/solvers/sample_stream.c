@@ -137,7 +137,7 @@ mercer_status mrc_sample_stream_points(mrc_sample_stream *stream, int64_t most, 
     return check_rows(stream, batch);
 }
 
-static mercer_status make_room(mrc_sample_stream *stream, const mercer_matrix *like)
+static mercer_status reserve_targets(mrc_sample_stream *stream, const mercer_matrix *like)
 {
     mercer_matrix *room = &stream->entered, made = mrc_view(NULL, like->rows, like->cols, like->dtype);
     if (room->rows >= like->rows && room->cols == like->cols && room->dtype == like->dtype) return MERCER_OK;
@@ -168,7 +168,7 @@ mercer_status mrc_sample_stream_enter(mrc_sample_stream *stream, mercer_matrix *
     if (!mrc_units_given(stream->units)) return MERCER_OK;
     mercer_matrix host;
     MRC_SCOPE(scope, stream->context);
-    MRC_TRY(make_room(stream, y));
+    MRC_TRY(reserve_targets(stream, y));
     MRC_TRY(mrc_scope_open(&scope, stream->context->backend, y, &host));
     *y = mrc_rows(&stream->entered, 0, y->rows);
     int64_t parts = (y->rows + PART_ROWS - 1) / PART_ROWS;

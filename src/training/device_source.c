@@ -89,7 +89,7 @@ static mercer_status make_partners(device_source *self, int64_t rows)
 
 /* Grows the buffers to a batch of `rows` rows. Without preprocessing, augmented rows are returned from the buffers of
    the augmentation, so x is not needed. */
-static mercer_status make_room(device_source *self, int64_t rows)
+static mercer_status allocate_batches(device_source *self, int64_t rows)
 {
     mrc_backend *backend = self->backend;
     const mrc_stream_contents *contents = &self->contents;
@@ -162,11 +162,11 @@ static mercer_status take_taught(device_source *self, const mercer_matrix *x, co
 }
 
 /* mercer_source.next. The replaced source chooses the rows; it neither reads nor copies them. */
-static int next(void *user, int64_t most, mercer_batch *batch)
+static int next_device_batch(void *user, int64_t most, mercer_batch *batch)
 {
     device_source *self = user;
     const double *weights = mrc_data_stream_weights(self->from);
-    if (make_room(self, mrc_min(most, self->from->rows)) != MERCER_OK) return 1;
+    if (allocate_batches(self, mrc_min(most, self->from->rows)) != MERCER_OK) return 1;
     int64_t count = mrc_data_stream_take(self->from, most, &self->samples), *rows = self->samples.rows;
     mercer_matrix x = self->x, y = mrc_rows(&self->y, 0, count);
     if (x.data) x = mrc_rows(&x, 0, count);
@@ -179,13 +179,13 @@ static int next(void *user, int64_t most, mercer_batch *batch)
     return status != MERCER_OK;
 }
 
-static int restart(void *user, int64_t epoch)
+static int restart_device_pass(void *user, int64_t epoch)
 {
     const mercer_source *from = ((device_source *)user)->from;
     return from->restart(from->user, epoch);
 }
 
-static int skip(void *user, int64_t rows)
+static int skip_device_samples(void *user, int64_t rows)
 {
     const mercer_source *from = ((device_source *)user)->from;
     return from->skip(from->user, rows);
@@ -196,7 +196,7 @@ static const char *last_error(void *user)
     return mrc_last_error(((device_source *)user)->backend->context);
 }
 
-static void release(void *user)
+static void release_device_source(void *user)
 {
     device_source *self = user;
     if (!self) return;
@@ -205,7 +205,7 @@ static void release(void *user)
     mrc_matrix_destroy(self->backend, &self->alpha);
     mrc_free(self->backend->context, self);
 }
-MRC_RELEASE(release_source, device_source, release)
+MRC_RELEASE(release_source, device_source, release_device_source)
 
 /* ---- Creation ---------------------------------------------------------------------------------------------------- */
 
@@ -283,7 +283,7 @@ static bool can_make(const mrc_stream_contents *contents, mrc_teacher *teacher)
 
 /* Returns whether the samples fit in `most` bytes, in the form in which they would be stored. Drawn samples, and those
    that are on the device already, need nothing. */
-static bool fits(const mrc_stream_contents *contents, const mercer_source *source, int64_t most)
+static bool samples_fit(const mrc_stream_contents *contents, const mercer_source *source, int64_t most)
 {
     const mercer_dataset *data = contents->data;
     bool raw = contents->augment, there = data->there.data && (raw || !contents->preprocess);
@@ -300,13 +300,13 @@ mercer_status mrc_device_source_create(mercer_source *out, mrc_backend *backend,
     const mrc_stream_contents contents = mrc_data_stream_contents(source);
     mrc_teacher teacher;
     *out = (mercer_source){.struct_size = sizeof *out};
-    if (!can_make(&contents, &teacher) || !fits(&contents, source, most)) return MERCER_OK;
+    if (!can_make(&contents, &teacher) || !samples_fit(&contents, source, most)) return MERCER_OK;
     MRC_TRY(mrc_alloc_zero(backend->context, &self, 1, sizeof *self, "the source"));
     *self = (device_source){.backend = backend, .from = source, .contents = contents, .teacher = teacher};
     MRC_TRY(bring_points(self));
     *out = *source;
-    out->restart = restart, out->next = next, out->skip = skip;
-    out->last_error = last_error, out->release = release, out->user = self;
+    out->restart = restart_device_pass, out->next = next_device_batch, out->skip = skip_device_samples;
+    out->last_error = last_error, out->release = release_device_source, out->user = self;
     self = NULL;
     return MERCER_OK;
 }

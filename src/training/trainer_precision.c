@@ -68,7 +68,8 @@ static mercer_status held_back(mrc_job *job, mercer_matrix *x, mercer_matrix *y)
 }
 
 /* Computes the loss in accurate arithmetic, and the squared difference of the predictions in both arithmetics. */
-static mercer_status compare(mrc_job *job, const mercer_matrix *candidate, mrc_loss *loss, mrc_loss *difference)
+static mercer_status compare_predictions(mrc_job *job, const mercer_matrix *candidate, mrc_loss *loss,
+                                         mrc_loss *difference)
 {
     mercer_matrix x, y, rounded, accurate;
     mrc_centers *centers = &job->centers;
@@ -91,7 +92,7 @@ mercer_status mrc_trainer_check_precision(mrc_trainer *self, const mercer_matrix
     mrc_job *job = &self->job;
     mrc_loss loss = {0}, difference = {0};
     if (!job->plan.half_chosen) return MERCER_OK;
-    MRC_TRY(compare(job, candidate, &loss, &difference));
+    MRC_TRY(compare_predictions(job, candidate, &loss, &difference));
     double limit = mrc_rounding_limit(job->n);
     double share = difference.squared_error > 0 ? difference.squared_error / loss.squared_error : 0;
     bool refused = !(share <= limit); /* also true for NaN */

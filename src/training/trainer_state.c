@@ -98,7 +98,7 @@ static mercer_status close_all(mrc_trainer *self, mrc_state *state, const mercer
     return status;
 }
 
-static mercer_status save(mrc_trainer *self, mrc_state *state, const mercer_matrix *weights)
+static mercer_status save_state(mrc_trainer *self, mrc_state *state, const mercer_matrix *weights)
 {
     mercer_matrix live[MRC_STATE_MATRICES], host = {0};
     mercer_status status = open_all(self, state, live);
@@ -151,7 +151,7 @@ mercer_status mrc_trainer_keep(mrc_job *job, const mercer_matrix *weights, mrc_k
     self->kept_seconds = self->earlier_seconds + start - self->start;
     list_all(self, &state);
     if (state.overflow) return mrc_fail(self->job.context, MERCER_ERROR_INTERNAL, "the state of training is too long");
-    mercer_status status = save(self, &state, weights);
+    mercer_status status = save_state(self, &state, weights);
     self->last_keep = mrc_seconds();
     self->keep_cost = self->last_keep - start;
     if (moment == MRC_KEEP_NOW || (status != MERCER_OK && self->job.comm->broken)) return status;

@@ -95,7 +95,7 @@ mercer_status mrc_cuda_axpby(mrc_backend *backend, double a, const mercer_matrix
     return mrc_cuda_write_back(backend, y, &target);
 }
 
-static mercer_status scale(mrc_backend *backend, const mercer_matrix *x, const double *factors, bool columns)
+static mercer_status scale_elements(mrc_backend *backend, const mercer_matrix *x, const double *factors, bool columns)
 {
     mercer_matrix target;
     double *list;
@@ -109,12 +109,12 @@ static mercer_status scale(mrc_backend *backend, const mercer_matrix *x, const d
 
 mercer_status mrc_cuda_scale_rows(mrc_backend *backend, const mercer_matrix *x, const double *factors)
 {
-    return scale(backend, x, factors, false);
+    return scale_elements(backend, x, factors, false);
 }
 
 mercer_status mrc_cuda_scale_columns(mrc_backend *backend, const mercer_matrix *x, const double *factors)
 {
-    return scale(backend, x, factors, true);
+    return scale_elements(backend, x, factors, true);
 }
 
 mercer_status mrc_cuda_add_columns(mrc_backend *backend, const mercer_matrix *x, const double *factors,
@@ -312,7 +312,7 @@ mercer_status mrc_cuda_row_losses(mrc_backend *backend, const mercer_matrix *f, 
     MRC_CUDA_SCRATCH(backend);
     MRC_TRY(mrc_cuda_read(backend, f, &values));
     MRC_TRY(mrc_cuda_read(backend, y, &targets));
-    if (scale) MRC_TRY(mrc_cuda_upload(backend, &factors, scale, row));
+    if (scale) MRC_TRY(mrc_cuda_upload(backend, &factors, scale_elements, row));
     if (offset) MRC_TRY(mrc_cuda_upload(backend, &shifts, offset, row));
     MRC_TRY(mrc_cuda_push(backend, &losses, bytes));
     MRC_CUDA_TRY(backend,

@@ -183,7 +183,7 @@ mercer_status mrc_cuda_fetch_large(mrc_backend *backend, const mercer_matrix *to
 /* ---- Slots --------------------------------------------------------------------------------------------------- */
 
 /* Enlarges a slot to `bytes`. This waits for both streams, but happens only with the first batches. */
-static mercer_status grow(mrc_backend *backend, mrc_cuda_slot *slot, int64_t bytes)
+static mercer_status grow_slot(mrc_backend *backend, mrc_cuda_slot *slot, int64_t bytes)
 {
     mrc_cuda *cuda = mrc_cuda_of(backend);
     if (bytes <= slot->locked_bytes) return MERCER_OK;
@@ -226,7 +226,7 @@ mercer_status mrc_cuda_stage(mrc_backend *backend, const mercer_matrix *matrix, 
     mrc_cuda_slot *slot = &cuda->slots[cuda->turn],
                   *last = &cuda->slots[(cuda->turn + MRC_CUDA_SLOTS - 1) % MRC_CUDA_SLOTS];
     mrc_cuda_select(backend);
-    MRC_TRY(grow(backend, slot, matrix->rows * matrix->cols * mrc_dtype_size(matrix->dtype)));
+    MRC_TRY(grow_slot(backend, slot, matrix->rows * matrix->cols * mrc_dtype_size(matrix->dtype)));
     /* All work that uses the last slot has been queued by now: a new call of stage ends its use. */
     MRC_CUDA_TRY(backend, cudaEventRecord(last->used, cuda->stream));
     MRC_CUDA_TRY(backend, cudaEventSynchronize(slot->ready)); /* the page-locked buffer has been read */

@@ -7,8 +7,8 @@
 #include "core/numbers/bounds.h"
 
 /* Checks the ranges. *identity: all offsets are 0 and all scales 1. */
-static mercer_status check(mercer_context *context, int64_t outputs, const double *offset, const double *scale,
-                           bool *identity)
+static mercer_status check_units(mercer_context *context, int64_t outputs, const double *offset, const double *scale,
+                                 bool *identity)
 {
     *identity = true;
     for (int64_t j = 0; j < outputs; j++) {
@@ -40,7 +40,7 @@ mercer_status mrc_units_set(mrc_units *units, mercer_context *context, int64_t o
 {
     bool identity;
     double *both = NULL;
-    MRC_TRY(check(context, outputs, offset, scale, &identity));
+    MRC_TRY(check_units(context, outputs, offset, scale, &identity));
     if (!identity) MRC_TRY(make_both(context, outputs, offset, scale, &both));
     mrc_units_clear(units, context);
     if (both) *units = (mrc_units){.offset = both, .scale = both + outputs};

@@ -67,7 +67,7 @@ static bool passed(struct timespec limit)
 
 /* Waits until the round is complete or the barrier is closed. Must be called with the lock, which is released while
    waiting. */
-static void await(mrc_barrier *self, int64_t round, double patience)
+static void await_barrier(mrc_barrier *self, int64_t round, double patience)
 {
     while (self->round == round && !self->left && !self->silent) {
         if (patience <= 0) {
@@ -113,7 +113,7 @@ mrc_barrier_result mrc_barrier_wait(mrc_barrier *self, int party, double patienc
             self->round++;
             pthread_cond_broadcast(&self->changed);
         } else {
-            await(self, round, patience);
+            await_barrier(self, round, patience);
         }
     }
     if (self->round == round) result = end_of(self, arrived, missing, message);

@@ -19,7 +19,7 @@ static bool element_of(uint8_t code, mrc_element *element)
 }
 
 /* Reads the header; `shape` is not used. */
-static mercer_status parse(mrc_array *out, const mrc_input *input, const char *shape)
+static mercer_status parse_idx(mrc_array *out, const mrc_input *input, const char *shape)
 {
     (void)shape;
     const uint8_t *data = input->data;
@@ -58,4 +58,4 @@ const mrc_format mrc_format_idx = {.name = "idx",
                                    .has_header = true,
                                    .labels = true,
                                    .is_marked = is_marked,
-                                   .parse = parse};
+                                   .parse = parse_idx};

@@ -41,7 +41,7 @@ static bool take_type(const char **at, mrc_element *element)
     return false;
 }
 
-static mercer_status parse(mrc_array *out, const mrc_input *input, const char *spec)
+static mercer_status parse_raw(mrc_array *out, const mrc_input *input, const char *spec)
 {
     const char *at = spec;
     int64_t sizes[2] = {0, 0}, offset = 0;
@@ -66,4 +66,4 @@ static mercer_status parse(mrc_array *out, const mrc_input *input, const char *s
     return mrc_array_place(out, input, offset);
 }
 
-const mrc_format mrc_format_raw = {.name = "raw", .endings = {".raw", ".bin"}, .no_targets = true, .parse = parse};
+const mrc_format mrc_format_raw = {.name = "raw", .endings = {".raw", ".bin"}, .no_targets = true, .parse = parse_raw};

@@ -26,7 +26,7 @@ static mrc_map_add *best_for(const mercer_context *context)
 }
 
 /* Fills map->packed; columns after the last one are 0. */
-static void pack(mrc_linear_map *map)
+static void pack_map(mrc_linear_map *map)
 {
     for (int64_t group = 0; group * MRC_MAP_GROUP < map->width; group++)
         for (int64_t k = 0; k < map->features; k++)
@@ -58,7 +58,7 @@ mercer_status mrc_linear_map_create(mrc_linear_map **out, mercer_context *contex
     memcpy(map->values, values, (size_t)plain * sizeof *values);
     if (!diagonal) {
         map->packed = map->values + plain;
-        pack(map);
+        pack_map(map);
     }
     *out = map;
     return MERCER_OK;

@@ -244,7 +244,7 @@ static mercer_status fill_column(builder *self, int64_t j)
 }
 
 /* Sets the kinds of all columns and fills their cells. */
-static mercer_status fill(builder *self)
+static mercer_status fill_columns(builder *self)
 {
     for (int64_t j = 0, i = 0; j < self->cells.count; j++) {
         mrc_kind given;
@@ -279,7 +279,7 @@ static mercer_status parse_words(builder *self)
 }
 
 /* Subtracts an origin from columns whose values float cannot distinguish, and reads their cells again. */
-static mercer_status move(builder *self)
+static mercer_status move_origins(builder *self)
 {
     if (self->closed || !mrc_cells_move(&self->cells)) return MERCER_OK;
     for (int64_t j = 0; j < self->cells.count; j++)
@@ -291,7 +291,7 @@ static mercer_status move(builder *self)
 /* ---- The dataset ----------------------------------------------------------------------------------------------- */
 
 /* Finds the schema if none is given, encodes the cells by it, and moves the result into the dataset. */
-static mercer_status settle(builder *self, const char *text)
+static mercer_status finish_samples(builder *self, const char *text)
 {
     mercer_dataset *dataset = self->dataset;
     char *found = NULL;
@@ -322,7 +322,7 @@ static mercer_status settle(builder *self, const char *text)
 }
 
 /* Makes the dataset. text: the schema; NULL: it is found from the columns. */
-static mercer_status build(builder *self, const char *text)
+static mercer_status build_samples(builder *self, const char *text)
 {
     int64_t count;
     if (text) MRC_TRY(mrc_schema_read(&self->schema, self->context, text));
@@ -338,10 +338,10 @@ static mercer_status build(builder *self, const char *text)
     if (!mrc_multiply(self->rows, used, &count)) return mrc_fail(self->context, MERCER_ERROR_SHAPE, "too many rows");
     MRC_TRY(mrc_alloc(self->context, &self->dataset->x_memory, count, sizeof(float), "samples"));
     self->cells.x = mrc_view(self->dataset->x_memory, self->rows, used, MERCER_F32);
-    MRC_TRY(fill(self));
+    MRC_TRY(fill_columns(self));
     MRC_TRY(parse_words(self));
-    MRC_TRY(move(self));
-    return settle(self, text);
+    MRC_TRY(move_origins(self));
+    return finish_samples(self, text);
 }
 
 mercer_status mrc_dataset_from_columns(mercer_dataset **out, mercer_context *context,
@@ -353,7 +353,7 @@ mercer_status mrc_dataset_from_columns(mercer_dataset **out, mercer_context *con
     MRC_TRY(mrc_alloc_zero(context, &self.dataset, 1, sizeof(mercer_dataset), "the dataset"));
     *self.dataset = (mercer_dataset){
         .context = context, .format = "columns", .task = MERCER_TASK_UNLABELED, .rows = rows, .dtype = MERCER_F32};
-    MRC_TRY(build(&self, schema));
+    MRC_TRY(build_samples(&self, schema));
     *out = self.dataset, self.dataset = NULL;
     return MERCER_OK;
 }

@@ -366,7 +366,7 @@ static bool has_no_gaps(const mrc_cells *cells)
 }
 
 /* Decides about all columns and prints the schema. */
-static mercer_status find(finder *self, const mrc_left_out *left_out, const mrc_missing *missing, char **out)
+static mercer_status find_columns(finder *self, const mrc_left_out *left_out, const mrc_missing *missing, char **out)
 {
     mrc_cells *cells = self->cells;
     bool plain = !left_out || left_out->count == 0 || (cells->count > 0 && cells->columns[0].name), any = false;
@@ -416,5 +416,5 @@ mercer_status mrc_schema_find(mrc_cells *cells, const mrc_left_out *left_out, co
     MRC_TRY(mrc_scope_alloc_zero(&scope, &self.columns, cells->count, sizeof *self.columns, "columns of a schema"));
     MRC_TRY(mrc_scope_alloc_zero(&scope, &self.finals, cells->count, sizeof *self.finals, "columns of a schema"));
     MRC_TRY(mrc_scope_alloc_zero(&scope, &self.lists, cells->count, sizeof *self.lists, "levels"));
-    return find(&self, left_out, missing, out);
+    return find_columns(&self, left_out, missing, out);
 }

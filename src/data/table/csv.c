@@ -165,7 +165,7 @@ static int64_t bytes_of(int64_t rows, int64_t floats)
 }
 
 /* Allocates targets, weights and keys for the slice, and cells for `rows` rows. */
-static mercer_status make_room(tables *self, mercer_dataset *dataset, mrc_sink *to, int64_t rows, void **memory)
+static mercer_status allocate_table(tables *self, mercer_dataset *dataset, mrc_sink *to, int64_t rows, void **memory)
 {
     mrc_reading *reading = self->reading;
     const mrc_input *input = self->lead->input;
@@ -336,7 +336,7 @@ static mercer_status read_cells(tables *self, mrc_column_set *columns, mercer_da
     if (columns->given) MRC_TRY(mrc_column_set_find(columns, self->lead, dataset));
     if (columns->given) floats += columns->schema->features;
     bool spills = mrc_budget_spills(budget, bytes_of(rows, floats));
-    MRC_TRY(make_room(self, dataset, &to, spills ? mrc_min(rows, block_rows(columns)) : rows, &dataset->x_memory));
+    MRC_TRY(allocate_table(self, dataset, &to, spills ? mrc_min(rows, block_rows(columns)) : rows, &dataset->x_memory));
     if (!spills) {
         MRC_TRY(read_held(self, columns, &to, dataset));
         spills =

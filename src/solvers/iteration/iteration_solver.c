@@ -157,7 +157,7 @@ static mercer_status create_parts(mrc_job *job, const mercer_matrix *sample, con
 }
 
 /* Build all parts from a sample (rows, d) of the data; rows: its row numbers, or NULL. */
-static mercer_status build(mrc_job *job, const mercer_matrix *sample, const int64_t *rows)
+static mercer_status build_iteration(mrc_job *job, const mercer_matrix *sample, const int64_t *rows)
 {
     double start = mrc_seconds();
     mercer_status status = create_parts(job, sample, rows);
@@ -202,16 +202,16 @@ static mercer_status build_from_stream(mrc_job *job)
     MRC_TRY(mrc_scope_alloc(&scope, &room.rows, wanted, sizeof *room.rows, "row numbers of the sample"));
     MRC_TRY(read_sample(job, &room));
     mercer_matrix sample = mrc_rows(&room.points, 0, room.filled);
-    return build(job, &sample, job->stream.rows_known ? room.rows : NULL);
+    return build_iteration(job, &sample, job->stream.rows_known ? room.rows : NULL);
 }
 
-static mercer_status create(mrc_job *job, const mercer_matrix *first)
+static mercer_status create_iteration_job(mrc_job *job, const mercer_matrix *first)
 {
     MRC_TRY(mrc_alloc_zero(job->context, &job->state, 1, sizeof(solver_state), "the solver"));
-    return first ? build(job, first, NULL) : build_from_stream(job);
+    return first ? build_iteration(job, first, NULL) : build_from_stream(job);
 }
 
-static void destroy(mrc_job *job)
+static void destroy_iteration(mrc_job *job)
 {
     solver_state *self = job->state;
     mrc_matrix_destroy(job->backend, &self->rollback_weights);
@@ -231,7 +231,7 @@ static const mercer_matrix *weights(const mrc_job *job)
     return iteration->averaged > 0 ? &iteration->average : &iteration->alpha;
 }
 
-static void list(mrc_job *job, mrc_state *state)
+static void list_iteration(mrc_job *job, mrc_state *state)
 {
     solver_state *self = job->state;
     mrc_iteration *iteration = &self->iteration;
@@ -264,7 +264,7 @@ static void list(mrc_job *job, mrc_state *state)
 }
 
 /* Return whether all counts stay inside their matrices. */
-static bool check(const mrc_job *job)
+static bool check_weights(const mrc_job *job)
 {
     const mrc_iteration *iteration = &((const solver_state *)job->state)->iteration;
     return iteration->temporary.count >= 0 && iteration->temporary.count <= iteration->temporary.most &&
@@ -273,7 +273,7 @@ static bool check(const mrc_job *job)
 }
 
 /* Update the values that the trainer reports. */
-static void report(mrc_job *job)
+static void report_iteration(mrc_job *job)
 {
     const solver_state *self = job->state;
     const mrc_iteration *iteration = &self->iteration;
@@ -363,7 +363,7 @@ static mercer_status take_step(mrc_job *job, const mercer_batch *batch, mrc_loss
     MRC_TRY(status);
     mrc_loss_join(totals, &result);
     job->samples += batch->X.rows;
-    report(job);
+    report_iteration(job);
     return MERCER_OK;
 }
 
@@ -394,7 +394,7 @@ static mercer_status run_epoch(mrc_job *job, mercer_stop *stop)
         if (*stop) break;
     }
     mercer_status status = mrc_iteration_project(&((solver_state *)job->state)->iteration);
-    report(job);
+    report_iteration(job);
     return status == MERCER_ERROR_NUMERIC ? roll_back(job) : status;
 }
 
@@ -443,14 +443,14 @@ static mercer_status polish(mrc_job *job, const mercer_matrix *result)
     self->projector = self->iteration.projector = NULL;
     mrc_kernel_blocks_destroy(&job->kernel_blocks);
     mercer_status status = mrc_polish(job, result);
-    report(job);
+    report_iteration(job);
     return status;
 }
 
-static mercer_status run(mrc_job *job)
+static mercer_status run_iteration(mrc_job *job)
 {
     MRC_TRY(job->resuming ? job->host->recall(job) : job->host->keep(job, mrc_job_candidate(job), MRC_KEEP_NOW));
-    report(job);
+    report_iteration(job);
     mrc_centers_tell(&job->centers, MRC_READY, 1);
     mercer_stop stop = MERCER_STOP_FINISHED;
     while (job->epoch < job->plan.public_plan.epochs && !stop) {
@@ -466,7 +466,7 @@ static mercer_status run(mrc_job *job)
 /* ---- Streaming ----------------------------------------------------------------------------------------------- */
 
 /* Takes steps on a batch of the caller, in pieces of at most the planned batch size. */
-static mercer_status step(mrc_job *job, const mercer_batch *batch)
+static mercer_status iteration_step(mrc_job *job, const mercer_batch *batch)
 {
     mrc_iteration *iteration = &((solver_state *)job->state)->iteration;
     int64_t most = job->plan.public_plan.batch;
@@ -486,21 +486,21 @@ static mercer_status step(mrc_job *job, const mercer_batch *batch)
     return MERCER_OK;
 }
 
-static mercer_status finish(mrc_job *job)
+static mercer_status finish_iteration(mrc_job *job)
 {
     mercer_status status = mrc_iteration_project(&((solver_state *)job->state)->iteration);
-    report(job);
+    report_iteration(job);
     return status;
 }
 
 const mrc_solver_ops mrc_iteration_ops = {.choose = mrc_iteration_choose,
                                           .settle = mrc_iteration_settle,
                                           .cost = mrc_iteration_cost,
-                                          .create = create,
-                                          .run = run,
-                                          .step = step,
-                                          .finish = finish,
-                                          .list = list,
-                                          .check = check,
+                                          .create = create_iteration_job,
+                                          .run = run_iteration,
+                                          .step = iteration_step,
+                                          .finish = finish_iteration,
+                                          .list = list_iteration,
+                                          .check = check_weights,
                                           .weights = weights,
-                                          .destroy = destroy};
+                                          .destroy = destroy_iteration};

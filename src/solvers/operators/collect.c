@@ -139,7 +139,7 @@ static mercer_matrix overlap(const mercer_matrix *matrix, int64_t begins, int64_
 
 /* All-gather: each rank has written its own rows to `out` and receives those of the others. `out` must be in memory
    that the transport can use. */
-static mercer_status gather(mrc_centers *centers, int64_t first, const mercer_matrix *out)
+static mercer_status gather_shares(mrc_centers *centers, int64_t first, const mercer_matrix *out)
 {
     mrc_comm *comm = centers->comm;
     mrc_piece *pieces = comm->pieces + comm->ranks;
@@ -154,12 +154,12 @@ static mercer_status gather(mrc_centers *centers, int64_t first, const mercer_ma
 }
 
 /* All-gather to any memory, through host memory if the transport cannot use `out` directly. */
-static mercer_status share(mrc_centers *centers, int64_t first, const mercer_matrix *out)
+static mercer_status share_range(mrc_centers *centers, int64_t first, const mercer_matrix *out)
 {
-    if (mrc_comm_memory(centers->comm, out->memory) == out->memory) return gather(centers, first, out);
+    if (mrc_comm_memory(centers->comm, out->memory) == out->memory) return gather_shares(centers, first, out);
     mercer_matrix host;
     MRC_TRY(mrc_host_open(centers->backend, out, &host));
-    mercer_status status = gather(centers, first, &host);
+    mercer_status status = gather_shares(centers, first, &host);
     return mrc_host_close(centers->backend, out, &host, true, status);
 }
 
@@ -170,7 +170,7 @@ mercer_status mrc_centers_range(mrc_centers *centers, const mercer_matrix *field
     mercer_matrix here = overlap(from, centers->first, first, count);
     mercer_matrix place = overlap(out, first, centers->first, from->rows);
     if (here.rows > 0) MRC_TRY(centers->backend->ops->copy(centers->backend, &place, &here));
-    return centers->comm->ranks > 1 ? share(centers, first, out) : MERCER_OK;
+    return centers->comm->ranks > 1 ? share_range(centers, first, out) : MERCER_OK;
 }
 
 mercer_status mrc_centers_gather_all(mrc_centers *centers, mrc_scope *scope, mercer_matrix *all)

@@ -48,7 +48,7 @@ typedef struct work {
     double *rz, *old, *dkd, *factors; /* (c) */
 } work;
 
-static void destroy(mrc_projector *projector)
+static void destroy_pcg(mrc_projector *projector)
 {
     mrc_centers *centers = projector->centers;
     pcg *self = projector->state;
@@ -105,7 +105,7 @@ static mercer_status keep_matrix(pcg *self, mrc_centers *centers)
     return mrc_centers_keep(centers, &self->kept);
 }
 
-static mercer_status create(mrc_projector *projector)
+static mercer_status create_pcg(mrc_projector *projector)
 {
     mrc_centers *centers = projector->centers;
     const mrc_projector_options *options = &projector->options;
@@ -136,7 +136,7 @@ static mercer_status work_fill(work *w, mrc_centers *centers, mrc_scope *scope, 
 }
 
 /* Compute Z = P^-1 R and rz = columns of R . Z. */
-static mercer_status precondition(pcg *self, mrc_centers *centers, work *w, const mercer_matrix *r)
+static mercer_status precondition_pcg(pcg *self, mrc_centers *centers, work *w, const mercer_matrix *r)
 {
     mrc_backend *backend = centers->backend;
     MRC_TRY(backend->ops->copy(backend, &w->z, r));
@@ -173,7 +173,7 @@ static mercer_status add_scaled(mrc_centers *centers, work *w, double sign, cons
 }
 
 /* Compute KD = K(Z,Z) D. Rounds D to half precision first if that saves time. */
-static mercer_status multiply(pcg *self, mrc_centers *centers, const mercer_matrix *d, const mercer_matrix *kd)
+static mercer_status multiply_pcg(pcg *self, mrc_centers *centers, const mercer_matrix *d, const mercer_matrix *kd)
 {
     if (!self->half.memory) return mrc_centers_times(centers, self->kept.data ? &self->kept : NULL, d, kd);
     mrc_pair pair = mrc_points_pair(centers, &centers->z, &centers->z);
@@ -183,14 +183,15 @@ static mercer_status multiply(pcg *self, mrc_centers *centers, const mercer_matr
     return centers->backend->ops->kernel_transpose(centers->backend, &pair, d, kd, &self->half);
 }
 
-static mercer_status step(pcg *self, mrc_centers *centers, work *w, const mercer_matrix *r, const mercer_matrix *theta)
+static mercer_status pcg_step(pcg *self, mrc_centers *centers, work *w, const mercer_matrix *r,
+                              const mercer_matrix *theta)
 {
-    MRC_TRY(multiply(self, centers, &w->d, &w->kd));
+    MRC_TRY(multiply_pcg(self, centers, &w->d, &w->kd));
     MRC_TRY(mrc_centers_column_dots(centers, &w->d, &w->kd, w->dkd));
     MRC_TRY(add_scaled(centers, w, 1, &w->d, w->rz, w->dkd, theta));
     MRC_TRY(add_scaled(centers, w, -1, &w->kd, w->rz, w->dkd, r));
     memcpy(w->old, w->rz, (size_t)r->cols * sizeof *w->old);
-    MRC_TRY(precondition(self, centers, w, r));
+    MRC_TRY(precondition_pcg(self, centers, w, r));
     MRC_TRY(add_scaled(centers, w, 1, &w->d, w->rz, w->old, &w->z)); /* the new direction */
     mercer_matrix direction = w->z;
     w->z = w->d;
@@ -198,17 +199,17 @@ static mercer_status step(pcg *self, mrc_centers *centers, work *w, const mercer
     return MERCER_OK;
 }
 
-static mercer_status run(mrc_projector *projector, work *w, const mercer_matrix *r, const mercer_matrix *theta,
-                         double *passes)
+static mercer_status run_pcg(mrc_projector *projector, work *w, const mercer_matrix *r, const mercer_matrix *theta,
+                             double *passes)
 {
     mrc_centers *centers = projector->centers;
     pcg *self = projector->state;
     double wanted = fmax(projector->options.tolerance, mrc_unit_roundoff(centers->real)) * projector->h_norm;
-    MRC_TRY(precondition(self, centers, w, r));
+    MRC_TRY(precondition_pcg(self, centers, w, r));
     MRC_TRY(centers->backend->ops->copy(centers->backend, &w->d, &w->z));
     for (int64_t pass = 0; pass < projector->options.passes; pass++) {
         double left;
-        MRC_TRY(step(self, centers, w, r, theta));
+        MRC_TRY(pcg_step(self, centers, w, r, theta));
         MRC_TRY(mrc_centers_norm(centers, r, &left));
         *passes += 1;
         mrc_log(centers->context, MERCER_LOG_DEBUG, "projection (pcg): pass %lld, residual %.3e", (long long)pass + 1,
@@ -218,23 +219,23 @@ static mercer_status run(mrc_projector *projector, work *w, const mercer_matrix 
     return MERCER_OK;
 }
 
-static mercer_status project(mrc_projector *projector, const mercer_matrix *h, const mercer_matrix *theta,
-                             mrc_projection *report)
+static mercer_status project_pcg(mrc_projector *projector, const mercer_matrix *h, const mercer_matrix *theta,
+                                 mrc_projection *report)
 {
     work w;
     const pcg *self = projector->state;
     MRC_SCOPE(scope, projector->centers->context);
     MRC_TRY(work_fill(&w, projector->centers, &scope, self->coarse.q, h->cols));
-    return run(projector, &w, h, theta, &report->passes);
+    return run_pcg(projector, &w, h, theta, &report->passes);
 }
 
-static const char *suits(const mrc_planner *planner)
+static const char *pcg_suits(const mrc_planner *planner)
 {
     double p = (double)planner->problem.p, stored = (double)planner->problem.real_size * p * p;
     return stored <= 0.45 * (double)planner->plan->budget ? "K(Z,Z) fits, and its factor would be slower" : NULL;
 }
 
-static void cost(const mrc_problem *problem, const mrc_projector_options *options, mrc_cost *once, mrc_cost *each)
+static void pcg_cost(const mrc_problem *problem, const mrc_projector_options *options, mrc_cost *once, mrc_cost *each)
 {
     double p = (double)problem->p, d = (double)problem->d, c = (double)problem->c, e = (double)problem->real_size;
     double q = (double)mrc_max(0, mrc_min(options->eigenpairs, mrc_min(options->nystrom, problem->p) - 1));
@@ -260,8 +261,8 @@ const mrc_projector_ops mrc_projector_pcg = {.name = "pcg",
                                              .keeps = MRC_KEEPS_MATRIX,
                                              .passes = 30,
                                              .tolerance = 0.03,
-                                             .suits = suits,
-                                             .create = create,
-                                             .destroy = destroy,
-                                             .project = project,
-                                             .cost = cost};
+                                             .suits = pcg_suits,
+                                             .create = create_pcg,
+                                             .destroy = destroy_pcg,
+                                             .project = project_pcg,
+                                             .cost = pcg_cost};

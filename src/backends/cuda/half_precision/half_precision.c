@@ -179,8 +179,8 @@ static bool is_fused(const mrc_backend *backend, const mercer_matrix *w)
     return mrc_cuda_of(backend)->hopper && w->cols < MRC_CUDA_WIDE;
 }
 
-static mercer_status run(mrc_half_precision *self, const mercer_matrix *w, const mercer_matrix *y, bool add,
-                         const mrc_kept *kept)
+static mercer_status run_half_product(mrc_half_precision *self, const mercer_matrix *w, const mercer_matrix *y,
+                                      bool add, const mrc_kept *kept)
 {
     mrc_backend *backend = self->backend;
     mercer_matrix weights, out;
@@ -198,7 +198,7 @@ mercer_status mrc_cuda_half_matmul(mrc_backend *backend, const mrc_pair *pair, c
                                    const mercer_matrix *y, bool add)
 {
     mrc_half_precision self = {.backend = backend, .pair = pair};
-    return run(&self, w, y, add, NULL);
+    return run_half_product(&self, w, y, add, NULL);
 }
 
 mercer_status mrc_cuda_half_forward(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
@@ -210,7 +210,7 @@ mercer_status mrc_cuda_half_forward(mrc_backend *backend, const mrc_pair *pair, 
     kept->columns = 0;
     room.columns = mrc_min(kept->bytes / (2 * rows), mrc_fused_padded(pair->z->rows));
     room.columns = mrc_cuda_of(backend)->hopper ? room.columns / MRC_FUSED_CENTERS * MRC_FUSED_CENTERS : 0;
-    MRC_TRY(run(&self, w, f, false, room.columns > 0 ? &room : NULL));
+    MRC_TRY(run_half_product(&self, w, f, false, room.columns > 0 ? &room : NULL));
     kept->columns = mrc_min(room.columns, pair->z->rows);
     kept->opaque = true;
     return MERCER_OK;
