@@ -73,7 +73,7 @@ static mercer_status make_backend(mrc_backend **out, mercer_context *context, co
     mrc_backend_fill_defaults(&made->ops);
     made->backend = (mrc_backend){.ops = &made->ops, .context = context, .device = device};
     MRC_TRY(ops->create(&made->backend));
-    mrc_scope_keep(&scope);
+    mrc_scope_disown(&scope);
     *out = &made->backend;
     return MERCER_OK;
 }

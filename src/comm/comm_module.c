@@ -100,11 +100,11 @@ mercer_status mrc_module_load(mercer_context *context, const char *name, const c
 /* Sends host and process of this rank to all others, for their messages. */
 static mercer_status introduce_module(mrc_comm *comm)
 {
-    mrc_rank_place own = {.process = (int64_t)getpid()};
+    mrc_rank_process own = {.process = (int64_t)getpid()};
     if (gethostname(own.host, sizeof own.host - 1) != 0) snprintf(own.host, sizeof own.host, "?");
     MRC_SCOPE(scope, comm->context);
     MRC_TRY(mrc_comm_records(comm, &scope, &own, sizeof own, &comm->places));
-    mrc_scope_keep(&scope);
+    mrc_scope_disown(&scope);
     return MERCER_OK;
 }
 

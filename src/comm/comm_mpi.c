@@ -127,13 +127,13 @@ static void open_module(void **state, int *rank, int *ranks, mrc_comm_error *fai
 /* Receives pending ALIVE and LEFT messages, without waiting. */
 static void hear(mpi_state *self)
 {
-    int there = 0;
+    int on_device = 0;
     MPI_Status status;
-    while (MPI_Iprobe(MPI_ANY_SOURCE, TAG_ALIVE, self->comm, &there, &status) == MPI_SUCCESS && there) {
+    while (MPI_Iprobe(MPI_ANY_SOURCE, TAG_ALIVE, self->comm, &on_device, &status) == MPI_SUCCESS && on_device) {
         MPI_Recv(NULL, 0, MPI_BYTE, status.MPI_SOURCE, TAG_ALIVE, self->comm, MPI_STATUS_IGNORE);
         self->alive[status.MPI_SOURCE] = now();
     }
-    while (MPI_Iprobe(MPI_ANY_SOURCE, TAG_LEFT, self->comm, &there, &status) == MPI_SUCCESS && there) {
+    while (MPI_Iprobe(MPI_ANY_SOURCE, TAG_LEFT, self->comm, &on_device, &status) == MPI_SUCCESS && on_device) {
         notice message = {0};
         MPI_Recv(&message, (int)sizeof message, MPI_BYTE, status.MPI_SOURCE, TAG_LEFT, self->comm, MPI_STATUS_IGNORE);
         if (self->left >= 0 && status.MPI_SOURCE != 0) continue; /* rank 0's message takes precedence */
@@ -226,7 +226,7 @@ static void rest(int64_t turn)
 static void wait_all(mpi_state *self, int count, double deadline, mrc_comm_error *failure)
 {
     double begin = now(), news = begin, time = begin;
-    int left = count, told = 0;
+    int left = count, warned = 0;
     for (int64_t turn = 0; left > 0; turn++) {
         int some = 0;
         int code = MPI_Testsome(count, self->requests, &some, self->done, self->statuses);
@@ -252,9 +252,9 @@ static void wait_all(mpi_state *self, int count, double deadline, mrc_comm_error
             tell_left(self, failure);
             return;
         }
-        if (!told && time - news > deadline / 2) {
+        if (!warned && time - news > deadline / 2) {
             tell_alive(self);
-            told = 1;
+            warned = 1;
         }
         if (left > 0 && time - news > deadline) {
             name_missing(self, count, begin, failure);

@@ -33,7 +33,7 @@ mercer_status mrc_dataset_make_keys(mercer_dataset *dataset, mrc_key_kind kind, 
     return MERCER_OK;
 }
 
-mercer_status mrc_dataset_keep_schema(mercer_dataset *dataset, const char *text)
+mercer_status mrc_dataset_copy_schema(mercer_dataset *dataset, const char *text)
 {
     if (!text) return MERCER_OK;
     int64_t size = (int64_t)strlen(text) + 1;
@@ -82,7 +82,7 @@ mercer_status mrc_dataset_range(mercer_dataset **out, const mercer_dataset *from
     self->rows = rows;
     cut_matrix(&self->x, first, rows);
     cut_matrix(&self->y, first, rows);
-    cut_matrix(&self->there, first, rows);
+    cut_matrix(&self->on_device, first, rows);
     if (self->labels) self->labels += first;
     if (self->weights) self->weights += first;
     if (self->keys) self->keys += first;
@@ -132,7 +132,7 @@ mercer_status mrc_dataset_from_arrays(mercer_dataset **out, mercer_context *cont
     MRC_TRY(mrc_dataset_copy_names(self, arrays->label_names, self->outputs, &self->label_text, &self->label_names));
     MRC_TRY(
         mrc_dataset_copy_names(self, arrays->feature_names, self->features, &self->feature_text, &self->feature_names));
-    MRC_TRY(mrc_dataset_keep_schema(self, arrays->schema));
+    MRC_TRY(mrc_dataset_copy_schema(self, arrays->schema));
     *out = self, self = NULL;
     return MERCER_OK;
 }

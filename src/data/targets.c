@@ -421,7 +421,7 @@ static mercer_status check_names(const mrc_targets *self)
         self->path, (long long)self->count, (long long)self->rows, mrc_excerpt(excerpt, text, (int64_t)strlen(text)));
 }
 
-mercer_status mrc_targets_settle(mrc_targets *self, const mrc_target_wish *wish, mercer_dataset *dataset)
+mercer_status mrc_targets_finish(mrc_targets *self, const mrc_target_wish *wish, mercer_dataset *dataset)
 {
     bool classes = wish->task == MERCER_TASK_CLASSIFICATION || wish->labels;
     dataset->distinct = self->whole && !self->too_many && self->text_place < 0 ? self->count : 0;

@@ -34,7 +34,7 @@ mercer_status mrc_fit_find_memory(mercer_fitting *self)
     if (self->request->options.run.memory == 0)
         MRC_TRY(mercer_comm_broadcast(comm, &self->memory, sizeof self->memory));
     self->report.memory = self->memory;
-    if (info.ranks > 1) MRC_TRY(mrc_rank_room(backend, comm, &self->device_each));
+    if (info.ranks > 1) MRC_TRY(mrc_rank_memory(backend, comm, &self->device_each));
     self->report.device_memory = self->device_each;
     return MERCER_OK;
 }

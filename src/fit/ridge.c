@@ -58,7 +58,7 @@ static mercer_status read_rows(ridge_search *self)
     MRC_TRY(mrc_scope_view(self->scope, &self->rows.y, n, data->outputs, MERCER_F64, "targets of small fits"));
     MRC_TRY(mercer_dataset_read(data, &self->rows.x, &self->rows.y, NULL, fitting->applied, self->split.rows, 0));
     MRC_TRY(mrc_check_finite(fitting->context, "samples", &self->rows.x, NULL));
-    mrc_units_enter(fitting->model ? &fitting->model->units : &fitting->units, &self->rows.y, &self->rows.y);
+    mrc_units_apply(fitting->model ? &fitting->model->units : &fitting->units, &self->rows.y, &self->rows.y);
     if (!data->weights) return MERCER_OK;
     MRC_TRY(mrc_scope_alloc(self->scope, &weights, n, sizeof *weights, "weights of small fits"));
     for (int64_t i = 0; i < n; i++) weights[i] = data->weights[self->split.rows[i]];

@@ -92,7 +92,7 @@ static mercer_status take_merged(mercer_fitting *self, const int64_t *rows, cons
 bool mrc_fit_merges(const mercer_fitting *self)
 {
     const mercer_dataset *data = self->data;
-    int64_t most = data->there.data ? MERGED_DEVICE_ROWS : MERGED_ROWS;
+    int64_t most = data->on_device.data ? MERGED_DEVICE_ROWS : MERGED_ROWS;
     int64_t bytes = data->rows * data->features * mrc_dtype_size(data->dtype);
     return self->request->options.data.merge != MERCER_OFF && !data->synth && data->rows <= most &&
            bytes <= self->memory / 4;

@@ -57,7 +57,7 @@ void mrc_model_free(mercer_model *model)
     if (!model) return;
     mercer_context *context = model->context;
     for (int64_t m = 1; m < model->member_count; m++) mrc_model_free(model->members[m]);
-    mrc_model_unplace(model);
+    mrc_model_drop_device_copy(model);
     if (model->map.data) {
         mrc_unmap(&model->map);
     } else if (!model->inside) {

@@ -187,7 +187,7 @@ static mercer_status read_curve(const model_reader *self)
     if (!mrc_curve_find(name, &kind)) return fail_model(self, "its target_transform is unknown");
     MRC_TRY(read_tensor(self, "targets.curve", -1, -1, MRC_ACCEPT_F64, &numbers));
     return inside_range(self, "targets",
-                        mrc_units_bend(&model->units, self->context, kind, model->weights.cols, &numbers));
+                        mrc_units_set_curve(&model->units, self->context, kind, model->weights.cols, &numbers));
 }
 
 /* Checks that factors are not negative: they are inverse widths, or 0 for a constant feature. Shifts may be any
@@ -363,12 +363,12 @@ static mercer_status read_schema(const model_reader *self)
 /* ---- Models -------------------------------------------------------------------------------------------------- */
 
 /* Reads a member after the first and appends it to the model. */
-static mercer_status read_member(mercer_model *first, const model_reader *of, int64_t number)
+static mercer_status read_member(mercer_model *first, const model_reader *reader, int64_t number)
 {
     MRC_OWNED(mrc_release_model) mercer_model *member = NULL;
-    MRC_TRY(mrc_model_open(&member, of->context));
+    MRC_TRY(mrc_model_open(&member, reader->context));
     member->inside = true;
-    model_reader self = {.context = of->context, .path = of->path, .file = of->file, .model = member};
+    model_reader self = {.context = reader->context, .path = reader->path, .file = reader->file, .model = member};
     mrc_member_prefix(number, self.prefix);
     MRC_TRY(read_kernel(&self, "kernel", &member->kernel));
     MRC_TRY(read_tensors(&self));

@@ -33,11 +33,11 @@ enum {
 typedef struct input_block {
     mercer_dtype dtype; /* type of the preprocessed rows */
     int64_t rows;
-    void *memory;          /* host memory for preprocessed rows; NULL: not needed */
-    mercer_matrix given;   /* (rows, features) host copy of device rows that the host preprocesses; else no data */
-    mercer_matrix there;   /* (rows, d) device memory for rows that the device preprocesses; else no data */
-    mercer_matrix product; /* (rows, c) K(P(X), Z) W if it cannot be stored in F; else no data */
-    mrc_centers *centers;  /* centers of a model that ranks share; NULL: one process */
+    void *memory;            /* host memory for preprocessed rows; NULL: not needed */
+    mercer_matrix given;     /* (rows, features) host copy of device rows that the host preprocesses; else no data */
+    mercer_matrix on_device; /* (rows, d) device memory for rows that the device preprocesses; else no data */
+    mercer_matrix product;   /* (rows, c) K(P(X), Z) W if it cannot be stored in F; else no data */
+    mrc_centers *centers;    /* centers of a model that ranks share; NULL: one process */
     mrc_centers shared;
     mrc_scope scope;
 } input_block;
@@ -67,13 +67,13 @@ static mercer_status allocate_block(mercer_model *model, const mercer_matrix *X,
     bool identity = mrc_preprocess_is_identity(model->preprocess), apart = mrc_units_given(&model->units);
     mrc_memory home = home_of(model);
     if (!identity) out->rows = mrc_max(1, mrc_min(out->rows, BLOCK_BYTES / mrc_max(1, d * size)));
-    bool there = X->memory != MRC_HOST && mrc_preprocess_is_affine(model->preprocess);
-    if (there)
-        MRC_TRY(mrc_scope_matrix(&out->scope, model->context->backend, &out->there, out->rows, d, out->dtype,
+    bool on_device = X->memory != MRC_HOST && mrc_preprocess_is_affine(model->preprocess);
+    if (on_device)
+        MRC_TRY(mrc_scope_matrix(&out->scope, model->context->backend, &out->on_device, out->rows, d, out->dtype,
                                  "preprocessed samples"));
-    if (!identity && !there)
+    if (!identity && !on_device)
         MRC_TRY(mrc_scope_alloc(&out->scope, &out->memory, out->rows * d, size, "preprocessed samples"));
-    if (!identity && !there && X->memory != MRC_HOST)
+    if (!identity && !on_device && X->memory != MRC_HOST)
         MRC_TRY(mrc_scope_view(&out->scope, &out->given, out->rows, X->cols, X->dtype, "samples of a device"));
     apart = apart && own != result && own != MERCER_F64;
     if (home == MRC_HOST || out->centers)
@@ -130,9 +130,9 @@ static mercer_status preprocess_block(const mercer_model *model, const input_blo
     mrc_backend *backend = model->context->backend;
     mercer_matrix from = *X;
     *out = *X;
-    if (block->there.data) {
+    if (block->on_device.data) {
         const mrc_affine map = {.shift = model->preprocess->shift, .factor = model->preprocess->factor};
-        *out = mrc_rows(&block->there, 0, X->rows);
+        *out = mrc_rows(&block->on_device, 0, X->rows);
         return backend->ops->affine(backend, out, X, &map);
     }
     if (!block->memory) return MERCER_OK;
@@ -208,7 +208,7 @@ static mercer_status make_ready(const prediction *self, const input_block *block
     mrc_backend *backend = model->context->backend;
     mercer_matrix part = mrc_rows(self->X, first, mrc_min(block->rows, self->X->rows - first)), x;
     MRC_TRY(preprocess_block(model, block, &part, &x));
-    if (block->memory || block->there.data) MRC_TRY(check_preprocessed(self, &x, first));
+    if (block->memory || block->on_device.data) MRC_TRY(check_preprocessed(self, &x, first));
     *out = x;
     return block->centers ? MERCER_OK : backend->ops->stage(backend, &x, out);
 }
@@ -218,16 +218,16 @@ static mercer_status multiply_part(mercer_model *model, const input_block *block
                                    const mercer_matrix *x)
 {
     mrc_backend *backend = model->context->backend;
-    const mrc_placed *placed = &model->placed;
-    bool there = placed->z.data;
+    const mrc_device_copy *placed = &model->placed;
+    bool on_device = placed->z.data;
     if (block->centers) return mrc_centers_predict(block->centers, x, &model->weights, product, NULL);
     mrc_pair pair = {.kernel = &model->kernel,
                      .x = x,
-                     .z = there ? &placed->z : &model->centers,
+                     .z = on_device ? &placed->z : &model->centers,
                      .origin = model->origin,
-                     .packed_z = there ? placed->packed : NULL,
+                     .packed_z = on_device ? placed->packed : NULL,
                      .half = model->context->arithmetic == MRC_FAST};
-    return backend->ops->kernel_matmul(backend, &pair, there ? &placed->w : &model->weights, product, false);
+    return backend->ops->kernel_matmul(backend, &pair, on_device ? &placed->w : &model->weights, product, false);
 }
 
 /* Returns the destination of the product of the rows whose predictions are f. */
@@ -250,11 +250,11 @@ static mercer_status deliver(mercer_model *model, const mercer_matrix *f, const 
     if (f->data != product->data && product->memory != MRC_HOST) MRC_TRY(backend->ops->copy(backend, f, product));
     if (!given) return MERCER_OK;
     if (product->memory == MRC_HOST) {
-        mrc_units_leave(units, f, product);
+        mrc_units_invert(units, f, product);
         return MERCER_OK;
     }
     MRC_TRY(mrc_host_open(backend, f, &host));
-    mrc_units_leave(units, &host, &host);
+    mrc_units_invert(units, &host, &host);
     return mrc_host_close(backend, f, &host, true, MERCER_OK);
 }
 
@@ -288,9 +288,9 @@ static mercer_status run_prediction(const prediction *self)
     MRC_OWNED(close_block) input_block block = {.scope = {.context = model->context}};
     MRC_TRY(check_input(model, self->X, self->F));
     MRC_TRY(open_block(model, self->X, self->F, &block));
-    if (!block.centers) MRC_TRY(mrc_model_place(model));
+    if (!block.centers) MRC_TRY(mrc_model_upload(model));
     /* if no scratch space is needed, one block can have all rows */
-    bool whole = !block.memory && !block.there.data && !block.product.data;
+    bool whole = !block.memory && !block.on_device.data && !block.product.data;
     if (self->F && self->F->memory == MRC_HOST && whole) block.rows = self->X->rows;
     MRC_TRY(visit_blocks(self, &block));
     return self->F ? check_predictions(model, self->F) : MERCER_OK;

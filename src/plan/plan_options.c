@@ -224,7 +224,7 @@ mercer_status mrc_plan_check_options(const mercer_train_options *o, mrc_reason *
         list_users(option, names, sizeof names);
         return mrc_refuse(reason, option->option.name, MERCER_ERROR_ARGUMENT,
                           "options: solver %s (%s) does not support %s; remove it or use one of: %s", row->name,
-                          row->says, option->option.name, names);
+                          row->description, option->option.name, names);
     }
     if (mrc_name_is_auto(o->projector) || mrc_projector_find(o->projector)) return MERCER_OK;
     return fail_unknown_option(reason, "projector", o->projector, projector_name);

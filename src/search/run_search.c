@@ -347,7 +347,7 @@ mercer_status mrc_search_run(const mrc_search_task *task, mrc_search_result *out
     if (status == MERCER_OK) status = open_state(&self);
     if (status == MERCER_OK) status = run_stages(&self, &best);
     if (status == MERCER_OK) status = mrc_search_finish(&self, &best);
-    if (status == MERCER_OK) status = mrc_search_keep(&self, &best);
+    if (status == MERCER_OK) status = mrc_search_use_candidate(&self, &best);
     mrc_free(task->context, self.split.rows);
     mrc_preprocess_free(self.points.preprocess);
     return status;

@@ -160,10 +160,10 @@ static void enter_part(void *argument, int64_t part, int worker)
     const entering *job = argument;
     int64_t first = part * PART_ROWS, rows = mrc_min(PART_ROWS, job->from->rows - first);
     mercer_matrix to = mrc_rows(job->to, first, rows), from = mrc_rows(job->from, first, rows);
-    mrc_units_enter(job->units, &to, &from);
+    mrc_units_apply(job->units, &to, &from);
 }
 
-mercer_status mrc_sample_stream_enter(mrc_sample_stream *stream, mercer_matrix *y)
+mercer_status mrc_sample_stream_to_units(mrc_sample_stream *stream, mercer_matrix *y)
 {
     if (!mrc_units_given(stream->units)) return MERCER_OK;
     mercer_matrix host;
@@ -180,7 +180,7 @@ mercer_status mrc_sample_stream_enter(mrc_sample_stream *stream, mercer_matrix *
 mercer_status mrc_sample_stream_next(mrc_sample_stream *stream, int64_t most, mercer_batch *batch)
 {
     MRC_TRY(mrc_sample_stream_points(stream, most, batch));
-    return batch->X.rows > 0 ? mrc_sample_stream_enter(stream, &batch->Y) : MERCER_OK;
+    return batch->X.rows > 0 ? mrc_sample_stream_to_units(stream, &batch->Y) : MERCER_OK;
 }
 
 mercer_status mrc_sample_stream_skip(mrc_sample_stream *stream, int64_t rows)

@@ -42,8 +42,8 @@ static bool moves(const mrc_augment *augment)
     return false;
 }
 
-mercer_status mrc_device_changes_make_room(mrc_device_changes *self, mrc_backend *backend,
-                                           const mrc_stream_contents *contents, int64_t rows)
+mercer_status mrc_device_changes_create(mrc_device_changes *self, mrc_backend *backend,
+                                        const mrc_stream_contents *contents, int64_t rows)
 {
     const mercer_dataset *data = contents->data;
     mercer_context *context = backend->context;

@@ -98,7 +98,7 @@ static mercer_status allocate_batches(device_source *self, int64_t rows)
     MRC_TRY(mrc_alloc(backend->context, &self->samples.rows, rows, sizeof *self->samples.rows, "a batch"));
     MRC_TRY(mrc_alloc(backend->context, &self->numbers, rows, sizeof *self->numbers, "a batch"));
     MRC_TRY(mrc_alloc(backend->context, &self->weights, rows, sizeof *self->weights, "a batch"));
-    if (is_augmented(self)) MRC_TRY(mrc_device_changes_make_room(&self->changes, backend, contents, rows));
+    if (is_augmented(self)) MRC_TRY(mrc_device_changes_create(&self->changes, backend, contents, rows));
     if (mrc_augment_mixes(contents->augment)) MRC_TRY(make_partners(self, rows));
     if (!is_augmented(self) || contents->preprocess)
         MRC_TRY(mrc_matrix_create(backend, &self->x, rows, self->from->features, self->from->dtype, "a batch"));
@@ -244,8 +244,8 @@ static mercer_status bring_points(device_source *self)
     const mrc_teacher *teacher = &self->teacher;
     const mercer_dataset *data = self->contents.data;
     if (self->contents.preprocess && !is_augmented(self)) return bring_preprocessed(self);
-    if (data->there.data) { /* checked when the dataset was created */
-        self->points = data->there, self->borrowed = true;
+    if (data->on_device.data) { /* checked when the dataset was created */
+        self->points = data->on_device, self->borrowed = true;
         return MERCER_OK;
     }
     if (!teacher->centers) {
@@ -286,9 +286,9 @@ static bool can_make(const mrc_stream_contents *contents, mrc_teacher *teacher)
 static bool samples_fit(const mrc_stream_contents *contents, const mercer_source *source, int64_t most)
 {
     const mercer_dataset *data = contents->data;
-    bool raw = contents->augment, there = data->there.data && (raw || !contents->preprocess);
+    bool raw = contents->augment, on_device = data->on_device.data && (raw || !contents->preprocess);
     int64_t elements, bytes;
-    if (data->synth || there) return true;
+    if (data->synth || on_device) return true;
     return mrc_multiply(data->rows, raw ? data->features : source->features, &elements) &&
            mrc_multiply(elements, mrc_dtype_size(raw ? data->dtype : source->dtype), &bytes) && bytes <= most;
 }
@@ -315,10 +315,10 @@ mercer_status mrc_device_source_create(mercer_source *out, mrc_backend *backend,
 
 void mrc_trainer_drop_samples(mrc_trainer *trainer)
 {
-    if (trainer->there_of && trainer->there.next) trainer->there.release(trainer->there.user);
-    trainer->there = (mercer_source){0};
-    trainer->there_of = NULL;
-    trainer->there_bytes = 0;
+    if (trainer->on_device_source && trainer->on_device.next) trainer->on_device.release(trainer->on_device.user);
+    trainer->on_device = (mercer_source){0};
+    trainer->on_device_source = NULL;
+    trainer->on_device_bytes = 0;
 }
 
 /*
@@ -330,7 +330,7 @@ void mrc_trainer_drop_samples(mrc_trainer *trainer)
 static mercer_status bring_samples(mrc_trainer *trainer, const mercer_source *source)
 {
     mrc_backend *backend = trainer->job.backend;
-    if (source && trainer->there_of == source && trainer->there_user == source->user) return MERCER_OK;
+    if (source && trainer->on_device_source == source && trainer->on_device_user == source->user) return MERCER_OK;
     mrc_trainer_drop_samples(trainer);
     if (!source || mrc_backend_memory(backend) == MRC_HOST) return MERCER_OK;
     int64_t budget = trainer->job.options.memory, before = trainer->job.context->bytes_now;
@@ -338,10 +338,10 @@ static mercer_status bring_samples(mrc_trainer *trainer, const mercer_source *so
     if (budget > 0) /* the budget is for all ranks together, but each rank stores all samples */
         memory = mrc_min(memory, budget);
     bool once = trainer->job.options.epochs == 1 && !mrc_data_stream_contents(source).again;
-    mercer_status made = mrc_device_source_create(&trainer->there, backend, source, once ? 0 : memory / 4);
+    mercer_status made = mrc_device_source_create(&trainer->on_device, backend, source, once ? 0 : memory / 4);
     if (made != MERCER_OK && made != MERCER_ERROR_MEMORY) return made;
-    trainer->there_of = source, trainer->there_user = source->user;
-    trainer->there_bytes = trainer->job.context->bytes_now - before;
+    trainer->on_device_source = source, trainer->on_device_user = source->user;
+    trainer->on_device_bytes = trainer->job.context->bytes_now - before;
     return MERCER_OK;
 }
 
@@ -350,10 +350,10 @@ mercer_status mrc_trainer_on_samples(mrc_trainer *trainer, const mercer_source *
 {
     int64_t budget = trainer->job.options.memory;
     MRC_TRY(bring_samples(trainer, source));
-    if (!trainer->there.next) return act(trainer, source);
-    if (budget > 0) trainer->job.options.memory = mrc_max(1, budget - trainer->there_bytes);
-    trainer->trusted_source = true, trainer->new_points = is_augmented(trainer->there.user);
-    mercer_status status = act(trainer, &trainer->there);
+    if (!trainer->on_device.next) return act(trainer, source);
+    if (budget > 0) trainer->job.options.memory = mrc_max(1, budget - trainer->on_device_bytes);
+    trainer->trusted_source = true, trainer->new_points = is_augmented(trainer->on_device.user);
+    mercer_status status = act(trainer, &trainer->on_device);
     trainer->trusted_source = trainer->new_points = false;
     trainer->job.options.memory = budget;
     return status;

@@ -106,7 +106,7 @@ static void recall_solver(mrc_trainer *self, const char *name)
     if (!(row->traits & MRC_CONVERGES)) self->job.options.converge = MERCER_AUTO;
 }
 
-mercer_status mrc_trainer_recall_plan(mrc_trainer *self)
+mercer_status mrc_trainer_restore_plan(mrc_trainer *self)
 {
     mrc_plan_request *request = &self->request;
     mercer_train_options *options = &self->job.options;

@@ -15,8 +15,8 @@
 
 /* what the trainer provides to solvers; training depends on solvers, not the other way around */
 static const mrc_job_host host = {.refine = mrc_trainer_refine,
-                                  .keep = mrc_trainer_keep,
-                                  .recall = mrc_trainer_recall,
+                                  .save = mrc_trainer_save,
+                                  .restore = mrc_trainer_restore,
                                   .poll = mrc_trainer_poll,
                                   .end_epoch = mrc_trainer_end_epoch,
                                   .validate = mrc_trainer_validate};
@@ -42,7 +42,7 @@ mercer_status mrc_trainer_create(mrc_trainer **out, mrc_backend *backend, mrc_co
     job->options.solver = self->solver;
     job->options.projector = self->projector_name;
     mrc_trainer_open_request(self);
-    mrc_scope_keep(&scope);
+    mrc_scope_disown(&scope);
     *out = self;
     return MERCER_OK;
 }
@@ -110,9 +110,9 @@ static void begin_training(mrc_trainer *self)
     mrc_job *job = &self->job;
     mrc_trainer_tear_down(self);
     reset(self);
-    self->earlier_seconds = self->keep_cost = 0;
+    self->earlier_seconds = self->save_seconds = 0;
     self->given_up_bytes = 0;
-    self->keep_failed = job->announces = self->stop_asked = job->from_zero = false;
+    self->save_failed = job->announces = self->stop_asked = job->from_zero = false;
     self->phase[0] = 0;
     self->start = self->last_shown = mrc_seconds();
     self->bytes_before = job->context->bytes_now;
@@ -133,7 +133,7 @@ static mercer_status set_up(mrc_trainer *self, const mercer_matrix *first)
     MRC_TRY(mrc_centers_create(&job->centers, job->backend, job->comm, target->kernel, target->z, target->p,
                                target->origin, target->weights->dtype));
     job->ready = true;
-    job->centers.notice = mrc_trainer_tell, job->centers.notice_user = self;
+    job->centers.notice = mrc_trainer_notice, job->centers.notice_user = self;
     mercer_status status = job->plan.half ? mrc_centers_allow_half(&job->centers) : MERCER_OK;
     if (status == MERCER_OK) status = job->plan.solver->ops->create(job, first);
     if (status != MERCER_OK) mrc_trainer_tear_down(self);
@@ -223,7 +223,7 @@ mercer_status mrc_trainer_fit(mrc_trainer *self, const mercer_source *source)
     job->announces = true;
     mrc_reason reason = mrc_take_error(job->context, run_training(self));
     while ((next = find_attempt(self, reason.status)) != NULL) reason = try_again(self, *next, &reason);
-    if (reason.status == MERCER_OK) mrc_trainer_tell_precision(self);
+    if (reason.status == MERCER_OK) mrc_trainer_log_precision(self);
     mrc_trainer_fill_report(self);
     mrc_trainer_tear_down(self);
     job->resuming = job->announces = false;

@@ -42,25 +42,25 @@ typedef struct mercer_trainer {
     int64_t given_up_bytes;
     /* largest mean squared change of predictions by half precision so far, relative to the loss */
     double rounding;
-    int64_t rounding_rows;         /* number of rows of that check; 0: not checked */
-    mercer_source there;           /* device-resident source of the same samples; `next` is NULL if there is none */
-    const mercer_source *there_of; /* source that `there` was made for; NULL: none */
-    const void *there_user;        /* user pointer of there_of, to detect another source at the same address */
-    int64_t there_bytes;
+    int64_t rounding_rows;   /* number of rows of that check; 0: not checked */
+    mercer_source on_device; /* device-resident source of the same samples; `next` is NULL if there is none */
+    const mercer_source *on_device_source; /* source that `on_device` is a copy of; NULL: none */
+    const void *on_device_user; /* user pointer of on_device_source, to detect another source at the same address */
+    int64_t on_device_bytes;
     bool trusted_source, new_points; /* settings of the next sample stream (sample_stream.h) */
 
     double best_score;
-    int64_t since_best;          /* epochs since the best score */
-    bool stop_asked;             /* the progress callback requested a stop */
-    char phase[32];              /* set-up phase that was last reported */
-    double last_shown;           /* time of the last progress report, on the clock of mrc_seconds */
-    mrc_checkpoint *checkpoint;  /* owned; NULL: the trainer neither saves nor resumes */
-    double last_keep, keep_cost; /* time of the last checkpoint, and the seconds that writing it took */
-    bool keep_failed;            /* the last write failed, and a warning was issued */
-    atomic_bool keep_asked;      /* request, possibly from another thread, to save at the next step */
-    double earlier_seconds;      /* seconds of training before the resume */
-    double kept_seconds;         /* seconds of training at the last checkpoint */
-    int64_t bytes_before;        /* bytes allocated by the context when training began */
+    int64_t since_best;             /* epochs since the best score */
+    bool stop_asked;                /* the progress callback requested a stop */
+    char phase[32];                 /* set-up phase that was last reported */
+    double last_shown;              /* time of the last progress report, on the clock of mrc_seconds */
+    mrc_checkpoint *checkpoint;     /* owned; NULL: the trainer neither saves nor resumes */
+    double last_save, save_seconds; /* time of the last checkpoint, and the seconds that writing it took */
+    bool save_failed;               /* the last write failed, and a warning was issued */
+    atomic_bool save_requested;     /* request, possibly from another thread, to save at the next step */
+    double earlier_seconds;         /* seconds of training before the resume */
+    double saved_seconds;           /* seconds of training at the last checkpoint */
+    int64_t bytes_before;           /* bytes allocated by the context when training began */
     double start;
 } mrc_trainer;
 
@@ -79,14 +79,14 @@ void mrc_trainer_fill_report(mrc_trainer *trainer);
 /* trainer_state.c, called by solvers through mrc_job_host: saves a checkpoint if one is due; restores the state of a
    resumed training. A failed save is an error only if `moment` demands it; otherwise it is a warning, and one more
    message is logged when saving works again. */
-mercer_status mrc_trainer_keep(mrc_job *job, const mercer_matrix *weights, mrc_keep_moment moment);
-mercer_status mrc_trainer_recall(mrc_job *job);
+mercer_status mrc_trainer_save(mrc_job *job, const mercer_matrix *weights, mrc_save_moment moment);
+mercer_status mrc_trainer_restore(mrc_job *job);
 
 /* plan_values.c, in this order: lists the plan's values; fails with MERCER_ERROR_COMM unless all ranks have the same
    values; restores the inputs of the plan from a checkpoint; checks that the checkpoint has the same values. */
 void mrc_trainer_list_plan(const mrc_trainer *trainer, mrc_state_plan *out);
 mercer_status mrc_trainer_agree_on_plan(const mrc_trainer *trainer);
-mercer_status mrc_trainer_recall_plan(mrc_trainer *trainer);
+mercer_status mrc_trainer_restore_plan(mrc_trainer *trainer);
 mercer_status mrc_trainer_check_plan(mrc_trainer *trainer, const mrc_state_plan *plan);
 
 /* trainer_plan.c, in this order: sets the parts of the request that are known when the trainer is created; completes
@@ -108,7 +108,7 @@ mercer_dtype mrc_trainer_value_dtype(const mrc_job *job);
    to the plan's text. */
 void mrc_trainer_look_at_rounding(mrc_trainer *trainer);
 mercer_status mrc_trainer_check_precision(mrc_trainer *trainer, const mercer_matrix *candidate);
-void mrc_trainer_tell_precision(mrc_trainer *trainer);
+void mrc_trainer_log_precision(mrc_trainer *trainer);
 
 /* trainer_progress.c, called by solvers through mrc_job_host: computes the validation loss; ends an epoch or CG step
    and decides whether to stop; reports progress between steps if it is due. */
@@ -117,7 +117,7 @@ mercer_status mrc_trainer_end_epoch(mrc_job *job, const mercer_matrix *candidate
                                     mercer_stop *stop);
 mercer_status mrc_trainer_poll(mrc_job *job, bool *stop);
 /* An mrc_notice: reports the phase of set-up if it has changed or a progress report is due. */
-void mrc_trainer_tell(void *trainer, const char *what, double share);
+void mrc_trainer_notice(void *trainer, const char *what, double share);
 
 /* ---- Samples in device memory ------------------------------------------------------------------------------------ */
 
@@ -144,8 +144,8 @@ typedef struct mrc_device_changes {
 bool mrc_device_changes_take(const mrc_stream_contents *contents);
 /* Allocates the buffers for batches of up to `rows` augmented rows. The caller must release them even if the call
    fails. */
-mercer_status mrc_device_changes_make_room(mrc_device_changes *out, mrc_backend *backend,
-                                           const mrc_stream_contents *contents, int64_t rows);
+mercer_status mrc_device_changes_create(mrc_device_changes *out, mrc_backend *backend,
+                                        const mrc_stream_contents *contents, int64_t rows);
 void mrc_device_changes_release(mrc_device_changes *changes);
 /* Augments the first `rows` rows of `samples`. points: all rows of the dataset, on the device. With preprocessing the
    result is written to x (rows, width); otherwise *x becomes a view of it that is valid until the next call. */

@@ -64,7 +64,7 @@ static mercer_status held_back(mrc_job *job, mercer_matrix *x, mercer_matrix *y)
     rows = mrc_min(rows, held->rows);
     int64_t step = held->rows / rows;
     x->rows = y->rows = rows, x->ld *= step, y->ld *= step;
-    return mrc_sample_stream_enter(&job->stream, y);
+    return mrc_sample_stream_to_units(&job->stream, y);
 }
 
 /* Computes the loss in accurate arithmetic, and the squared difference of the predictions in both arithmetics. */
@@ -108,7 +108,7 @@ mercer_status mrc_trainer_check_precision(mrc_trainer *self, const mercer_matrix
                     (long long)job->n);
 }
 
-void mrc_trainer_tell_precision(mrc_trainer *self)
+void mrc_trainer_log_precision(mrc_trainer *self)
 {
     const mrc_job *job = &self->job;
     mercer_plan *plan = &self->job.plan.public_plan;

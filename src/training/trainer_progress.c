@@ -31,7 +31,7 @@ mercer_status mrc_trainer_validate(mrc_job *job, const mercer_matrix *alpha)
         mercer_matrix part_x = mrc_rows(x, first, rows), part_y = mrc_rows(y, first, rows),
                       part_f = mrc_rows(&f, 0, rows);
         MRC_TRY(mrc_centers_predict(&job->centers, &part_x, alpha, &part_f, NULL));
-        MRC_TRY(mrc_sample_stream_enter(&job->stream, &part_y));
+        MRC_TRY(mrc_sample_stream_to_units(&job->stream, &part_y));
         MRC_TRY(
             mrc_loss_add(&sums, job->backend, &part_f, &part_y, weights ? weights + first : NULL, job->target.units));
     }
@@ -136,7 +136,7 @@ mercer_status mrc_trainer_poll(mrc_job *job, bool *stop)
 
 /* Set-up cannot be interrupted, because its parts have no consistent state to stop in. A requested stop takes effect at
    the first step. */
-void mrc_trainer_tell(void *user, const char *what, double share)
+void mrc_trainer_notice(void *user, const char *what, double share)
 {
     mrc_trainer *self = user;
     mrc_job *job = &self->job;

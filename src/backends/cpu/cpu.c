@@ -77,7 +77,7 @@ static mercer_status kernel_rows(mrc_backend *backend, const mrc_pair *pair, con
 
 /* Columns of K are cached in the type of the weights, because kernel_transpose multiplies them with such weights. */
 static mercer_status kernel_forward(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
-                                    const mercer_matrix *f, mrc_kept *kept)
+                                    const mercer_matrix *f, mrc_cached_block *kept)
 {
     mercer_matrix k = mrc_view(kept->memory, pair->x->rows, 0, w->dtype);
     int64_t column_bytes = pair->x->rows * mrc_dtype_size(k.dtype);
@@ -91,7 +91,7 @@ static mercer_status kernel_forward(mrc_backend *backend, const mrc_pair *pair, 
 
 /* Multiply the cached columns of K by gemm, and evaluate the others again. */
 static mercer_status kernel_transpose(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *g,
-                                      const mercer_matrix *h, const mrc_kept *kept)
+                                      const mercer_matrix *h, const mrc_cached_block *kept)
 {
     int64_t columns = kept->columns;
     if (columns > 0) {

@@ -245,12 +245,12 @@ static void multiply_points(const mrc_product *product, mrc_space *space, int64_
 static void do_few(mrc_product *product, mrc_space *space, int64_t x_count, int64_t z_first, int64_t z_count,
                    double *sums)
 {
-    mrc_place place = {.x_count = x_count,
-                       .z_first = z_first,
-                       .z_count = z_count,
-                       .x_norms = space->x_norms,
-                       .x_step = mrc_round_up(z_count, product->lanes),
-                       .z_step = 1};
+    mrc_tile_position place = {.x_count = x_count,
+                               .z_first = z_first,
+                               .z_count = z_count,
+                               .x_norms = space->x_norms,
+                               .x_step = mrc_round_up(z_count, product->lanes),
+                               .z_step = 1};
     if (product->bytes)
         mrc_few_u8(product, space, &place);
     else
@@ -276,13 +276,13 @@ static void do_tile(mrc_product *product, mrc_space *space, int64_t x_first, int
     const int nr = product->nr;
     const int64_t panel_sums = product->results * nr;
     for (int64_t done = 0, panel = 0; done < x_count; done += nr, panel++) {
-        mrc_place place = {.x_first = x_first + done,
-                           .x_count = mrc_min(nr, x_count - done),
-                           .z_first = z_first,
-                           .z_count = z_count,
-                           .x_norms = (char *)space->x_norms + done * norm_bytes(product),
-                           .x_step = 1,
-                           .z_step = nr};
+        mrc_tile_position place = {.x_first = x_first + done,
+                                   .x_count = mrc_min(nr, x_count - done),
+                                   .z_first = z_first,
+                                   .z_count = z_count,
+                                   .x_norms = (char *)space->x_norms + done * norm_bytes(product),
+                                   .x_step = 1,
+                                   .z_step = nr};
         multiply_points(product, space, panel, packed_centers(product, z_count));
         if (product->nearest) {
             product->type->nearest(product, space, &place, sums + panel * panel_sums);

@@ -96,7 +96,7 @@ static mercer_status open_device(mrc_backend *backend, mrc_cuda *cuda)
     MRC_CUDA_TRY(backend, cudaDeviceGetDefaultMemPool(&cuda->pool, cuda->device));
     uint64_t keep = UINT64_MAX; /* the pool retains freed memory, so that training loops need no driver calls */
     MRC_CUDA_TRY(backend, cudaMemPoolSetAttribute(cuda->pool, cudaMemPoolAttrReleaseThreshold, &keep));
-    MRC_TRY(mrc_cuda_make_room(backend));
+    MRC_TRY(mrc_cuda_reserve_block(backend));
     MRC_TRY(mrc_cuda_open_staging(backend));
     mrc_lap(&since, &cuda->device_seconds);
     MRC_TRY(mrc_cuda_load_libraries(backend->context, &cuda->libraries));
@@ -146,7 +146,7 @@ static mrc_capabilities cuda_capabilities(const mrc_backend *backend, bool half)
                               .rate_double = 40e12,
                               .rate_differences = 20e12, /* measured on an H200; 25e12 with many features */
                               .bandwidth = 3e12,
-                              .kept_size = half && mrc_cuda_of(backend)->hopper ? 2 : 4,
+                              .cached_size = half && mrc_cuda_of(backend)->hopper ? 2 : 4,
                               .short_from = half ? MRC_CUDA_WIDE : 0,
                               .place = mrc_cuda_of(backend)->place,
                               .stream = mrc_cuda_of(backend)->stream,

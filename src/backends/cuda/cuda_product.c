@@ -361,7 +361,7 @@ mercer_status mrc_cuda_nearest_rows(mrc_backend *backend, const mrc_search *sear
 }
 
 /* Returns a view of the saved columns of K, in the dtype of the weights they are multiplied with. */
-static mercer_matrix kept_view(const mrc_pair *pair, const mercer_matrix *weights, const mrc_kept *kept,
+static mercer_matrix kept_view(const mrc_pair *pair, const mercer_matrix *weights, const mrc_cached_block *kept,
                                int64_t columns)
 {
     mercer_matrix view = mrc_view(kept->memory, pair->x->rows, columns, weights->dtype);
@@ -370,7 +370,7 @@ static mercer_matrix kept_view(const mrc_pair *pair, const mercer_matrix *weight
 }
 
 mercer_status mrc_cuda_kernel_forward(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
-                                      const mercer_matrix *f, mrc_kept *kept)
+                                      const mercer_matrix *f, mrc_cached_block *kept)
 {
     int64_t column_bytes = pair->x->rows * mrc_dtype_size(w->dtype);
     int64_t columns = column_bytes ? mrc_min(kept->bytes / column_bytes, pair->z->rows) : 0;
@@ -386,7 +386,7 @@ mercer_status mrc_cuda_kernel_forward(mrc_backend *backend, const mrc_pair *pair
 }
 
 mercer_status mrc_cuda_kernel_transpose(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *g,
-                                        const mercer_matrix *h, const mrc_kept *kept)
+                                        const mercer_matrix *h, const mrc_cached_block *kept)
 {
     int64_t columns = kept->columns;
     mercer_matrix top = mrc_rows(h, 0, columns);

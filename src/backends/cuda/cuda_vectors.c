@@ -211,15 +211,15 @@ mercer_status mrc_cuda_change_rows(mrc_backend *backend, const mrc_change *chang
                                    const mercer_matrix *from, const mercer_matrix *other)
 {
     mercer_matrix target, source, partner = {.data = NULL};
-    mrc_change there;
+    mrc_change on_device;
     void *atoms;
     if (is_empty(to)) return MERCER_OK;
     MRC_CUDA_SCRATCH(backend);
     MRC_TRY(mrc_cuda_read(backend, from, &source));
     if (other) MRC_TRY(mrc_cuda_read(backend, other, &partner));
     MRC_TRY(mrc_cuda_write(backend, to, false, &target));
-    MRC_TRY(upload_change(backend, change, to->rows, &there, &atoms));
-    MRC_CUDA_TRY(backend, mrc_launch_changes(mrc_cuda_of(backend)->stream, &there, atoms, target, source, partner));
+    MRC_TRY(upload_change(backend, change, to->rows, &on_device, &atoms));
+    MRC_CUDA_TRY(backend, mrc_launch_changes(mrc_cuda_of(backend)->stream, &on_device, atoms, target, source, partner));
     return mrc_cuda_write_back(backend, to, &target);
 }
 

@@ -64,14 +64,14 @@ static mercer_status kernel_matmul(mrc_backend *backend, const mrc_pair *pair, c
 }
 
 static mercer_status kernel_forward(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
-                                    const mercer_matrix *f, mrc_kept *kept)
+                                    const mercer_matrix *f, mrc_cached_block *kept)
 {
     kept->columns = 0;
     return kernel_matmul(backend, pair, w, f, false);
 }
 
 static mercer_status kernel_transpose(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *g,
-                                      const mercer_matrix *h, const mrc_kept *kept)
+                                      const mercer_matrix *h, const mrc_cached_block *kept)
 {
     (void)kept;
     mrc_pair swapped = {.kernel = pair->kernel, .x = pair->z, .z = pair->x, .origin = pair->origin};

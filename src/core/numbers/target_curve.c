@@ -89,7 +89,7 @@ static double interpolate_curve(const double *from, const double *to, int64_t co
     return to[low] + (to[high] - to[low]) * ((x - from[low]) / (from[high] - from[low]));
 }
 
-double mrc_curve_enter(const mrc_curve *curve, int64_t j, double y)
+double mrc_curve_apply(const mrc_curve *curve, int64_t j, double y)
 {
     if (curve->kind == MRC_CURVE_NONE) return y;
     if (curve->kind == MRC_CURVE_LOG) return log(y + curve->numbers[j]);
@@ -97,7 +97,7 @@ double mrc_curve_enter(const mrc_curve *curve, int64_t j, double y)
     return interpolate_curve(values, values + curve->count, curve->count, y);
 }
 
-double mrc_curve_leave(const mrc_curve *curve, int64_t j, double v)
+double mrc_curve_invert(const mrc_curve *curve, int64_t j, double v)
 {
     if (curve->kind == MRC_CURVE_NONE) return v;
     if (curve->kind == MRC_CURVE_LOG) return exp(v) - curve->numbers[j];

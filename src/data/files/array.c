@@ -119,7 +119,7 @@ int64_t mrc_array_row(const mrc_array *array)
     return row;
 }
 
-mercer_status mrc_array_place(mrc_array *array, const mrc_input *input, int64_t offset)
+mercer_status mrc_array_locate(mrc_array *array, const mrc_input *input, int64_t offset)
 {
     int64_t count = 1, bytes, left = input->bytes - offset;
     bool fits = true;

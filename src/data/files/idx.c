@@ -42,7 +42,7 @@ static mercer_status parse_idx(mrc_array *out, const mrc_input *input, const cha
         const uint8_t *at = data + 4 + 4 * i;
         out->shape[i] = (int64_t)at[0] << 24 | (int64_t)at[1] << 16 | (int64_t)at[2] << 8 | at[3];
     }
-    return mrc_array_place(out, input, offset);
+    return mrc_array_locate(out, input, offset);
 }
 
 /* Two zero bytes are weak evidence, so the type and the number of dimensions must be valid as well. */

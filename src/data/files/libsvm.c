@@ -251,7 +251,7 @@ static mercer_status read_samples(mrc_reading *reading, mercer_dataset *dataset)
     const mrc_input *input = reading->input;
     sparse self = {.reading = reading, .least = INT64_MAX, .largest = -1};
     MRC_TRY(walk(&self, NULL, 0, NULL));
-    MRC_TRY(mrc_slice_settle(&reading->slice, input->context, reading->name, self.records));
+    MRC_TRY(mrc_slice_resolve(&reading->slice, input->context, reading->name, self.records));
     int64_t base = self.least == 0 ? 0 : 1, features = reading->options->features;
     if (features == 0) features = reading->options->column_count;
     int64_t found = self.largest - base + 1;

@@ -206,7 +206,7 @@ static mercer_status parse_npy(mrc_array *out, const mrc_input *input, const cha
                         input->path, (long long)length);
     header self = {.input = input, .at = (const char *)data + begin, .end = (const char *)data + begin + length};
     MRC_TRY(parse_header(&self, out));
-    return mrc_array_place(out, input, begin + length);
+    return mrc_array_locate(out, input, begin + length);
 }
 
 const mrc_format mrc_format_npy = {

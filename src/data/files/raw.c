@@ -63,7 +63,7 @@ static mercer_status parse_raw(mrc_array *out, const mrc_input *input, const cha
                         (long long)(input->bytes - offset), (long long)offset, (long long)row);
     out->shape[0] = both ? sizes[0] : (input->bytes - offset) / row;
     out->shape[1] = cols;
-    return mrc_array_place(out, input, offset);
+    return mrc_array_locate(out, input, offset);
 }
 
 const mrc_format mrc_format_raw = {.name = "raw", .endings = {".raw", ".bin"}, .no_targets = true, .parse = parse_raw};

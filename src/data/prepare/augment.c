@@ -128,7 +128,7 @@ mercer_status mrc_augment_create(mrc_augment **out, mercer_context *context, con
     self->mixing = -1;
     mrc_normal_table_init(&self->normals);
     MRC_TRY(read_parts(context, self, spec));
-    mrc_scope_keep(&scope);
+    mrc_scope_disown(&scope);
     *out = self;
     return MERCER_OK;
 }

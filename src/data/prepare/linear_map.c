@@ -52,7 +52,7 @@ mercer_status mrc_linear_map_create(mrc_linear_map **out, mercer_context *contex
     MRC_SCOPE(scope, context);
     MRC_TRY(mrc_scope_alloc_zero(&scope, &map, 1, sizeof *map, "the metric"));
     MRC_TRY(mrc_scope_alloc(&scope, &numbers, plain + padded, sizeof *numbers, "the metric"));
-    mrc_scope_keep(&scope);
+    mrc_scope_disown(&scope);
     *map = (mrc_linear_map){
         .features = features, .width = width, .diagonal = diagonal, .values = numbers, .add = best_for(context)};
     memcpy(map->values, values, (size_t)plain * sizeof *values);

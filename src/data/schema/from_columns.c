@@ -37,8 +37,8 @@ static void close_builder(builder *self)
 
 static mercer_status fail_kind(const builder *self, int64_t j, const char *what)
 {
-    char place[MRC_PLACE_CHARS];
-    return mrc_fail(self->context, MERCER_ERROR_MISMATCH, "%s %s", mrc_column_place(&self->cells, j, place), what);
+    char place[MRC_LOCATION_CHARS];
+    return mrc_fail(self->context, MERCER_ERROR_MISMATCH, "%s %s", mrc_column_location(&self->cells, j, place), what);
 }
 
 /* ---- Matching columns ------------------------------------------------------------------------------------------ */
@@ -133,10 +133,10 @@ static mercer_status fail_word(const builder *self, int64_t j, int64_t row, cons
 {
     static const char *const kinds[] = {
         [MRC_KIND_NUMBER] = "number", [MRC_KIND_BOOLEAN] = "boolean", [MRC_KIND_DATE] = "date"};
-    char place[MRC_PLACE_CHARS], text[MRC_EXCERPT_CHARS];
+    char place[MRC_LOCATION_CHARS], text[MRC_EXCERPT_CHARS];
     const mrc_level at = {.line = row};
     return mrc_fail(self->context, MERCER_ERROR_MISMATCH, "%s: '%s' is not a %s, but the model was trained on one",
-                    mrc_level_place(&self->cells, j, &at, place), mrc_excerpt(text, word, (int64_t)strlen(word)),
+                    mrc_level_location(&self->cells, j, &at, place), mrc_excerpt(text, word, (int64_t)strlen(word)),
                     kinds[self->cells.columns[j].kind]);
 }
 
@@ -284,7 +284,7 @@ static mercer_status move_origins(builder *self)
     if (self->closed || !mrc_cells_move(&self->cells)) return MERCER_OK;
     for (int64_t j = 0; j < self->cells.count; j++)
         if (self->cells.columns[j].origin != 0) MRC_TRY(fill_again(self, j));
-    mrc_cells_settle(&self->cells);
+    mrc_cells_clear_origins(&self->cells);
     return MERCER_OK;
 }
 
@@ -298,7 +298,7 @@ static mercer_status finish_samples(builder *self, const char *text)
     if (!self->closed) MRC_TRY(mrc_schema_find(&self->cells, NULL, &mrc_missing_default, &found));
     dataset->schema = dataset->schema_text = found;
     if (found) MRC_TRY(mrc_schema_read(&self->schema, self->context, found));
-    if (self->closed) MRC_TRY(mrc_dataset_keep_schema(dataset, text));
+    if (self->closed) MRC_TRY(mrc_dataset_copy_schema(dataset, text));
     dataset->x = self->cells.x;
     if (self->schema) {
         float *memory;

@@ -122,7 +122,7 @@ mercer_status mrc_schema_print(mercer_context *context, const mrc_column *column
     if (length > 0) MRC_TRY(mrc_scope_alloc_zero(&scope, &text, (int64_t)length + 1, 1, "the schema"));
     if (!text || json_dumpb(root, text, length, how) != length)
         return mrc_fail(context, MERCER_ERROR_MEMORY, "out of memory for the schema");
-    mrc_scope_keep(&scope);
+    mrc_scope_disown(&scope);
     *out = text;
     return MERCER_OK;
 }

@@ -102,7 +102,7 @@ static mercer_status open_tables(mercer_column_texts *self, mrc_slice *slice)
         if (i != lead) mrc_table_set_header(&self->tables[i], repeats_names(&self->tables[i], first));
         total += self->tables[i].records;
     }
-    return mrc_slice_settle(slice, self->context, self->files.name, total);
+    return mrc_slice_resolve(slice, self->context, self->files.name, total);
 }
 
 /* Sets the read position to the first record of a file. */

@@ -178,7 +178,7 @@ static mercer_status grow_basis(block_method *self)
 {
     while (self->columns + self->b <= self->all) {
         mercer_matrix last = mrc_columns(&self->aq, self->columns - self->b, self->b);
-        mrc_centers_tell(self->centers, "eigensystem", -1); /* the number of rounds is not known in advance */
+        mrc_centers_notify(self->centers, "eigensystem", -1); /* the number of rounds is not known in advance */
         MRC_TRY(self->backend->ops->copy(self->backend, &self->w, &last));
         MRC_TRY(append_block(self));
     }
@@ -190,7 +190,7 @@ static mercer_status multiply_basis(block_method *self, int products)
 {
     mercer_matrix image = mrc_columns(&self->aq, 0, self->b);
     for (int i = 0; i < products; i++) {
-        mrc_centers_tell(self->centers, "eigensystem", -1);
+        mrc_centers_notify(self->centers, "eigensystem", -1);
         MRC_TRY(self->backend->ops->copy(self->backend, &self->w, &image));
         self->columns = 0;
         self->once = i + 1 < products;

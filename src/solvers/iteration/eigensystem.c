@@ -105,9 +105,9 @@ static mercer_status find_pairs(mrc_centers *centers, const mercer_matrix *sampl
                                 double *values, const mercer_matrix *vectors, uint64_t seed, double *residual)
 {
     int64_t s = sample->rows;
-    mrc_centers_tell(centers, "kernel matrix of a sample", -1);
+    mrc_centers_notify(centers, "kernel matrix of a sample", -1);
     MRC_TRY(sample_matrix(centers, sample, k));
-    mrc_centers_tell(centers, "eigensystem", -1);
+    mrc_centers_notify(centers, "eigensystem", -1);
     if (use_block_method(s, vectors->cols - 1)) {
         MRC_TRY(mrc_eigen_block(centers, k, values, vectors, seed, is_rough(centers), residual));
         if (is_rough(centers)) return MERCER_OK;

@@ -121,7 +121,7 @@ mercer_status mrc_iteration_create(mrc_iteration *out, mrc_centers *centers, mrc
                            .halving = 1,
                            .decay = 1};
     /* let backends round residuals to half precision (2^-12), once for all products of a step */
-    kernel_blocks->rounds = true;
+    kernel_blocks->round_weights = true;
     MRC_TRY(mrc_points_pack(centers, &system->points, 0, system->points.rows));
     MRC_TRY(create_fields(out, outputs));
     return create_scratch(out, outputs);

@@ -89,7 +89,7 @@ static mercer_status create_iteration(mrc_job *job, const mercer_matrix *sample)
         MRC_TRY(mrc_plain_bounds(&job->centers, sample, options.ridge, plan->batch < job->n, &options.plain_top,
                                  &options.plain_beta));
     MRC_TRY(mrc_job_kernel_blocks(job));
-    if (job->plan.projector) mrc_centers_tell(&job->centers, "projector", -1);
+    if (job->plan.projector) mrc_centers_notify(&job->centers, "projector", -1);
     if (job->plan.projector)
         MRC_TRY(
             mrc_projector_create(&self->projector, job->plan.projector, &job->centers, &job->plan.projector_options));
@@ -139,7 +139,7 @@ static mercer_status create_parts(mrc_job *job, const mercer_matrix *sample, con
     MRC_TRY(copy_rows(job, rows, s));
     MRC_TRY(
         mrc_eigensystem_create(&self->system, &job->centers, &first, plan->public_plan.eigenpairs, job->options.seed));
-    mrc_centers_tell(&job->centers, "step size", -1);
+    mrc_centers_notify(&job->centers, "step size", -1);
     MRC_TRY(mrc_eigensystem_beta(&self->system, &job->centers, &fresh, plan->solver->preset.rule, &job->report.beta));
     if (job->stream.source) MRC_TRY(mrc_raise_beta(&job->centers, &job->stream, &fresh, &job->report.beta));
     job->report.tail = self->system.tail;
@@ -178,7 +178,7 @@ static mercer_status read_sample(mrc_job *job, sample_room *room)
     MRC_TRY(mrc_sample_stream_restart(&job->stream, -1));
     while (room->filled < room->points.rows) {
         mercer_batch batch;
-        mrc_centers_tell(&job->centers, "reading a sample", (double)room->filled / (double)room->points.rows);
+        mrc_centers_notify(&job->centers, "reading a sample", (double)room->filled / (double)room->points.rows);
         MRC_TRY(mrc_sample_stream_points(&job->stream, mrc_min(room->points.rows - room->filled, 4096), &batch));
         if (batch.X.rows == 0) break;
         mercer_matrix to = mrc_rows(&room->points, room->filled, batch.X.rows);
@@ -390,7 +390,7 @@ static mercer_status run_epoch(mrc_job *job, mercer_stop *stop)
         bool enough;
         MRC_TRY(job->host->poll(job, &enough));
         *stop = enough ? MERCER_STOP_CALLBACK : MERCER_STOP_FINISHED;
-        MRC_TRY(job->host->keep(job, mrc_job_candidate(job), *stop ? MRC_KEEP_NOW : MRC_KEEP_STEP));
+        MRC_TRY(job->host->save(job, mrc_job_candidate(job), *stop ? MRC_SAVE_NOW : MRC_SAVE_STEP));
         if (*stop) break;
     }
     mercer_status status = mrc_iteration_project(&((solver_state *)job->state)->iteration);
@@ -429,7 +429,7 @@ static mercer_status close_epoch(mrc_job *job, mercer_stop *stop)
                                 .steps = sums->steps,
                                 .projections = sums->projections};
     MRC_TRY(job->host->end_epoch(job, weights(job), &progress, stop));
-    return job->host->keep(job, mrc_job_candidate(job), *stop == MERCER_STOP_CALLBACK ? MRC_KEEP_NOW : MRC_KEEP_EPOCH);
+    return job->host->save(job, mrc_job_candidate(job), *stop == MERCER_STOP_CALLBACK ? MRC_SAVE_NOW : MRC_SAVE_EPOCH);
 }
 
 /* Take exact steps from the result of the iteration. Projector and kernel blocks are freed first, because the factor
@@ -438,7 +438,7 @@ static mercer_status polish(mrc_job *job, const mercer_matrix *result)
 {
     solver_state *self = job->state;
     /* a training that is resumed from this checkpoint begins with polishing */
-    MRC_TRY(job->host->keep(job, result, MRC_KEEP_NOW));
+    MRC_TRY(job->host->save(job, result, MRC_SAVE_NOW));
     mrc_projector_free(self->projector);
     self->projector = self->iteration.projector = NULL;
     mrc_kernel_blocks_destroy(&job->kernel_blocks);
@@ -449,9 +449,9 @@ static mercer_status polish(mrc_job *job, const mercer_matrix *result)
 
 static mercer_status run_iteration(mrc_job *job)
 {
-    MRC_TRY(job->resuming ? job->host->recall(job) : job->host->keep(job, mrc_job_candidate(job), MRC_KEEP_NOW));
+    MRC_TRY(job->resuming ? job->host->restore(job) : job->host->save(job, mrc_job_candidate(job), MRC_SAVE_NOW));
     report_iteration(job);
-    mrc_centers_tell(&job->centers, MRC_READY, 1);
+    mrc_centers_notify(&job->centers, MRC_READY, 1);
     mercer_stop stop = MERCER_STOP_FINISHED;
     while (job->epoch < job->plan.public_plan.epochs && !stop) {
         MRC_TRY(run_epoch(job, &stop));
@@ -479,7 +479,7 @@ static mercer_status iteration_step(mrc_job *job, const mercer_batch *batch)
                              .Y = mrc_rows(&batch->Y, first, rows),
                              .weights = batch->weights ? batch->weights + first : NULL};
         mrc_loss totals = {0};
-        MRC_TRY(mrc_sample_stream_enter(&job->stream, &part.Y));
+        MRC_TRY(mrc_sample_stream_to_units(&job->stream, &part.Y));
         MRC_TRY(take_step(job, &part, &totals));
         job->report.train_loss = mrc_loss_mean(&totals, batch->Y.cols);
     }
@@ -494,7 +494,7 @@ static mercer_status finish_iteration(mrc_job *job)
 }
 
 const mrc_solver_ops mrc_iteration_ops = {.choose = mrc_iteration_choose,
-                                          .settle = mrc_iteration_settle,
+                                          .complete_plan = mrc_iteration_complete_plan,
                                           .cost = mrc_iteration_cost,
                                           .create = create_iteration_job,
                                           .run = run_iteration,

@@ -359,18 +359,18 @@ void mrc_exact_cg_list(const mrc_exact_solver *exact, mrc_state *state)
 /* Ask the caller to save the state if saving is due, or `now`. */
 static mercer_status save_cg(cg_state *self, bool now)
 {
-    return self->exact->keep ? self->exact->keep(self->exact->keep_user, now) : MERCER_OK;
+    return self->exact->save ? self->exact->save(self->exact->save_user, now) : MERCER_OK;
 }
 
 /* Start, or resume from a saved state: the factors are computed again, the vectors are restored. */
 static mercer_status begin_or_resume(cg_state *self)
 {
-    if (self->exact->recall) MRC_TRY(self->exact->recall(self->exact->keep_user));
+    if (self->exact->restore) MRC_TRY(self->exact->restore(self->exact->save_user));
     if (self->begun && (self->period < 1 || self->since < 0 || self->turns < 0))
         return mrc_fail(self->exact->centers->context, MERCER_ERROR_FORMAT,
                         "the checkpoint's numbers are out of range");
     if (self->begun) return mrc_normal_resume(&self->normal, self->normal.mass);
-    if (!self->exact->recall) MRC_TRY(save_cg(self, true));
+    if (!self->exact->restore) MRC_TRY(save_cg(self, true));
     MRC_TRY(start_cg(self));
     self->begun = true;
     return MERCER_OK;
@@ -422,7 +422,7 @@ static mercer_status iterate_cg(cg_state *self)
     mrc_exact_solver *exact = self->exact;
     mercer_status status = begin_or_resume(self);
     bool begun = status == MERCER_OK;
-    if (begun) mrc_centers_tell(exact->centers, MRC_READY, 1);
+    if (begun) mrc_centers_notify(exact->centers, MRC_READY, 1);
     bool stop = !any_active(self);
     for (; self->turns < exact->steps && !stop && status == MERCER_OK;) {
         int64_t before = exact->steps_done;
@@ -436,7 +436,8 @@ static mercer_status iterate_cg(cg_state *self)
     }
     if (status != MERCER_OK && exact->stream->stopped)
         status = save_cg(self, true); /* if stopped during a pass, this saves the state before it */
-    if (!begun) return status; /* settle needs the preconditioner, which may be missing; the weights stay unchanged */
+    if (!begun)
+        return status; /* finish_cg needs the preconditioner, which may be missing; the weights stay unchanged */
     MRC_TRY(status);
     MRC_TRY(finish_cg(self));
     if (self->broken && !self->progress)

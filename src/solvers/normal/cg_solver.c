@@ -107,8 +107,8 @@ static mercer_status choose_cg(mrc_planner *planner)
     /* Large caches are limited by memory bandwidth: half the bytes take half the time (for the loss of accuracy see
        spd.h). */
     planner->caching = (mrc_caching){.block = block,
-                                     .beside = block,
-                                     .again = true,
+                                     .block_with_cache = block,
+                                     .repeated = true,
                                      .half = request->roughness >= ROUGH,
                                      .half_from = HALF_CACHE_BYTES};
     return MERCER_OK;
@@ -172,13 +172,13 @@ static bool watch_cg(void *user, int64_t step, double relative_gradient, double 
 static mercer_status save_cg_state(void *user, bool now)
 {
     mrc_job *job = user;
-    return job->host->keep(job, mrc_exact_weights(job), now ? MRC_KEEP_NOW : MRC_KEEP_EPOCH);
+    return job->host->save(job, mrc_exact_weights(job), now ? MRC_SAVE_NOW : MRC_SAVE_EPOCH);
 }
 
 static mercer_status restore_cg_state(void *user)
 {
     mrc_job *job = user;
-    return job->host->recall(job);
+    return job->host->restore(job);
 }
 
 static void list_cg(mrc_job *job, mrc_state *state)
@@ -195,8 +195,8 @@ static mercer_status run_cg(mrc_job *job)
     exact->steps = self->steps = job->plan.public_plan.epochs;
     exact->tolerance = TOLERANCE, exact->slack = job->options.epochs > 0 ? 0 : SLACK;
     exact->preconditioner_sizes = job->plan.preconditioner_sizes;
-    exact->monitor = watch_cg, exact->keep = save_cg_state, exact->recall = job->resuming ? restore_cg_state : NULL;
-    exact->monitor_user = exact->keep_user = job;
+    exact->monitor = watch_cg, exact->save = save_cg_state, exact->restore = job->resuming ? restore_cg_state : NULL;
+    exact->monitor_user = exact->save_user = job;
     MRC_TRY(mrc_exact_run(job, exact, &self->alpha, mrc_exact_cg));
     MRC_TRY(self->status);
     job->report.stopped = job->stream.stopped ? MERCER_STOP_CALLBACK : self->stop;
@@ -207,7 +207,7 @@ static mercer_status run_cg(mrc_job *job)
 }
 
 const mrc_solver_ops mrc_cg_ops = {.choose = choose_cg,
-                                   .settle = describe_cg,
+                                   .complete_plan = describe_cg,
                                    .cost = cg_cost,
                                    .create = mrc_exact_create,
                                    .run = run_cg,
@@ -231,8 +231,9 @@ mercer_status mrc_polish(mrc_job *job, const mercer_matrix *alpha)
     /* Create new kernel blocks: those of the iteration have small batches, and passes are faster with large ones. */
     MRC_OWNED(mrc_kernel_blocks_destroy) mrc_kernel_blocks kernel_blocks = {0};
     int64_t rows = mrc_min(MRC_READ_ROWS, job->n);
-    int64_t keep_bytes = mrc_min(job->plan.keep_bytes, rows * job->centers.p * mrc_dtype_size(job->centers.real));
-    MRC_TRY(mrc_kernel_blocks_create(&kernel_blocks, &job->centers, rows, keep_bytes,
+    int64_t batch_block_bytes =
+        mrc_min(job->plan.batch_block_bytes, rows * job->centers.p * mrc_dtype_size(job->centers.real));
+    MRC_TRY(mrc_kernel_blocks_create(&kernel_blocks, &job->centers, rows, batch_block_bytes,
                                      job->plan.public_plan.cache_data ? job->n : 0, job->centers.real));
     mrc_exact_solver exact = mrc_exact_of(job, &kernel_blocks);
     exact.steps = job->options.polish, exact.tolerance = TOLERANCE;

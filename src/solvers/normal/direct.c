@@ -268,7 +268,7 @@ mercer_status mrc_exact_direct(mrc_exact_solver *exact, const mercer_matrix *alp
     MRC_SCOPE(scope, centers->context);
     MRC_TRY(prepare_direct(&self, &scope));
     mrc_lap(&since, &exact->times.setup);
-    mrc_centers_tell(centers, "normal equations", -1);
+    mrc_centers_notify(centers, "normal equations", -1);
     MRC_TRY(sum_samples(&self));
     since = mrc_seconds();
     MRC_TRY(solve_direct(&self));
@@ -306,7 +306,7 @@ static mercer_status run_direct(mrc_job *job)
 }
 
 const mrc_solver_ops mrc_direct_ops = {.choose = mrc_exact_choose_once,
-                                       .settle = mrc_exact_settle_once,
+                                       .complete_plan = mrc_exact_complete_plan_once,
                                        .cost = direct_cost,
                                        .create = mrc_exact_create,
                                        .run = run_direct,

@@ -159,7 +159,7 @@ static mercer_status form_krr(krr_state *self, double shift)
     mrc_backend *backend = self->backend;
     int64_t p = self->z.rows;
     for (int64_t first = 0; first < p; first += BLOCK) {
-        mrc_centers_tell(self->centers, "kernel matrix of centers", (double)first / (double)p);
+        mrc_centers_notify(self->centers, "kernel matrix of centers", (double)first / (double)p);
         MRC_TRY(form_rows(self, first, mrc_min(BLOCK, p - first)));
     }
     self->evaluated = self->kept.data != NULL;
@@ -179,7 +179,7 @@ static mercer_status factor_as(krr_state *self, mrc_scope *scope, mercer_dtype d
     *found = false;
     while (shift <= most) {
         MRC_TRY(form_krr(self, shift));
-        mrc_centers_tell(self->centers, "factorization", -1);
+        mrc_centers_notify(self->centers, "factorization", -1);
         MRC_TRY(backend->ops->cholesky(backend, &self->factor, &bad));
         self->centers->flops += (double)p * (double)p * (double)p / 3;
         *found = bad < 0;
@@ -291,7 +291,7 @@ static mercer_status solve_krr(krr_state *self)
         if (!(residual > enough)) break;
         no_gain = residual < 0.9 * best ? 0 : no_gain + 1;
         best = fmin(best, residual);
-        mrc_centers_tell(self->centers, "equations", fmin(1, log(residual) / log(enough)));
+        mrc_centers_notify(self->centers, "equations", fmin(1, log(residual) / log(enough)));
         MRC_TRY(krr_step(self));
     }
     exact->relative_gradient = residual;
@@ -483,7 +483,7 @@ static mercer_status run_krr(mrc_job *job)
 }
 
 const mrc_solver_ops mrc_krr_ops = {.choose = choose_krr,
-                                    .settle = mrc_exact_settle_once,
+                                    .complete_plan = mrc_exact_complete_plan_once,
                                     .cost = krr_cost,
                                     .create = create_krr,
                                     .run = run_krr,

@@ -198,7 +198,7 @@ static mercer_status factor_kernel(mrc_normal *self)
     MRC_TRY(mrc_matrix_create(backend, &self->l, self->p, self->p, type, "the factor of K(Z, Z)"));
     if (type == MERCER_F32 && self->exact->lambda > 0) {
         MRC_TRY(mrc_matrix_create(backend, &self->kernel, self->p, self->p, type, "K(Z, Z)"));
-        mrc_centers_tell(centers, "kernel matrix of centers", -1);
+        mrc_centers_notify(centers, "kernel matrix of centers", -1);
         MRC_TRY(mrc_points_eval(centers, &z, &z, &self->kernel));
         job.points = NULL, job.matrix = &self->kernel;
     }

@@ -314,7 +314,7 @@ static mercer_status evaluate_strips(mrc_preconditioner *self, const mercer_matr
     mrc_centers *centers = self->centers;
     for (int64_t first = 0; first < centers->p; first += STRIP) {
         int64_t count = mrc_min(STRIP, centers->p - first);
-        mrc_centers_tell(centers, "kernel matrix of centers", (double)first / (double)centers->p);
+        mrc_centers_notify(centers, "kernel matrix of centers", (double)first / (double)centers->p);
         mercer_matrix z = mrc_rows(points, 0, count), u = mrc_rows(rows, 0, count);
         MRC_TRY(mrc_centers_range(centers, NULL, first, count, &z));
         MRC_TRY(mrc_centers_range(centers, &self->g, first, count, &u));
@@ -422,9 +422,9 @@ static mercer_status build_preconditioner(mrc_preconditioner *self, int64_t c, c
     coarse.u = (mercer_matrix){0};
     mrc_coarse_destroy(&coarse, centers->backend);
     MRC_TRY(allocate_preconditioner(self, c, options->stored));
-    mrc_centers_tell(centers, "kernel matrix of centers", -1);
+    mrc_centers_notify(centers, "kernel matrix of centers", -1);
     MRC_TRY(evaluate_all(self));
-    mrc_centers_tell(centers, "preconditioner", -1);
+    mrc_centers_notify(centers, "preconditioner", -1);
     double *theta = self->scale + self->q, *room = theta + self->q;
     MRC_TRY(make_basis(self, theta));
     MRC_TRY(mrc_matrix_create(centers->backend, &self->y, self->q, c, centers->real, "the coarse part"));

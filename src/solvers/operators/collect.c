@@ -51,8 +51,8 @@ static mercer_status open_collection(mrc_centers *centers, mrc_scope *scope, con
     out->starts = out->ends + ranks;
     out->local = out->starts + ranks + 1;
     out->place = out->local + count;
-    MRC_TRY(mrc_scope_room(scope, centers->backend, &out->packed, mrc_comm_memory(centers->comm, field->memory), count,
-                           field->cols, field->dtype, "collected rows"));
+    MRC_TRY(mrc_scope_matrix_in(scope, centers->backend, &out->packed, mrc_comm_memory(centers->comm, field->memory),
+                                count, field->cols, field->dtype, "collected rows"));
     for (int r = 0; r < ranks; r++) {
         int64_t first, rows;
         mrc_comm_rows(centers->comm, centers->p, r, &first, &rows);
@@ -245,7 +245,7 @@ static mercer_status keep_blocks(mrc_centers *centers, const mercer_matrix *out)
     return MERCER_OK;
 }
 
-mercer_status mrc_centers_keep(mrc_centers *centers, mercer_matrix *out)
+mercer_status mrc_centers_store_kernel(mrc_centers *centers, mercer_matrix *out)
 {
     MRC_TRY(mrc_field_create(centers, out, centers->p, centers->real, "K(Z,Z)"));
     mercer_status status =

@@ -91,9 +91,9 @@ static mercer_status try_factors(mrc_centers *centers, const mrc_spd *job, const
     double largest = single ? LARGEST_FLOAT_JITTER : LARGEST_JITTER;
     *mean = 0;
     for (double rho = *relative;;) {
-        if (job->points) mrc_centers_tell(centers, "kernel matrix of centers", -1);
+        if (job->points) mrc_centers_notify(centers, "kernel matrix of centers", -1);
         MRC_TRY(form_shifted(centers, job, l, ones, rho, mean));
-        mrc_centers_tell(centers, "factorization", -1);
+        mrc_centers_notify(centers, "factorization", -1);
         MRC_TRY(factorize_in_place(centers, job, l, pivots, &least));
         if (is_sound(least, l->rows, *mean)) {
             if (rho > *relative)

@@ -298,7 +298,7 @@ static mercer_status keep_inverses(mrc_blocks *self, bool together)
     MRC_TRY(mrc_scope_alloc(&scope, &ids, self->size, sizeof *ids, "the numbers of a block"));
     MRC_TRY(mrc_scope_points(&scope, centers, &room, centers->all_shards == 1 ? 0 : self->size, "a block of centers"));
     for (int64_t block = 0; block < self->count && status == MERCER_OK; block += done) {
-        mrc_centers_tell(centers, "inverses of blocks", (double)block / (double)self->count);
+        mrc_centers_notify(centers, "inverses of blocks", (double)block / (double)self->count);
         status = keep_some(self, block, most, ids, &room, &other, &done);
     }
     mrc_matrix_destroy(backend, &other);

@@ -179,7 +179,7 @@ static mercer_status extend(mrc_coarse *out, mrc_centers *centers, int64_t s, in
     MRC_TRY(mrc_scope_alloc(&scope, &ids, s, sizeof *ids, "the sample of the centers"));
     MRC_TRY(mrc_sample_system(&system, centers, s, q, (mrc_rng){seed, MRC_RANDOM_SAMPLE}, ids));
     mrc_scope_close(&scope);
-    mrc_centers_tell(centers, "coarse space", -1);
+    mrc_centers_notify(centers, "coarse space", -1);
     mercer_status status = mrc_field_create(centers, &out->u, system.q, centers->real, "the coarse space");
     if (status == MERCER_OK) status = mrc_centers_apply(centers, &system.points, &system.vectors, &out->u, false);
     out->q = system.q;

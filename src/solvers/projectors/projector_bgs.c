@@ -54,7 +54,7 @@ typedef struct bgs {
 
 typedef struct work {
     bgs *self;
-    mrc_kept *room;                     /* (shards) buffers of the projector's caller, or NULL */
+    mrc_cached_block *room;             /* (shards) buffers of the projector's caller, or NULL */
     int64_t *ids;                       /* (b) */
     mercer_matrix points;               /* (b, d) with several shards */
     mercer_matrix part;                 /* (b, c) real: r_b, then t_b */
@@ -133,7 +133,7 @@ static mercer_status make_extended(bgs *self, mrc_centers *centers, const mrc_pr
     mrc_coarse_destroy(&coarse, centers->backend);
     if (status != MERCER_OK || self->q == 0) return status;
     MRC_TRY(mrc_field_create(centers, &self->ku, self->q, centers->real, "K(Z,Z) times the coarse space"));
-    mrc_centers_tell(centers, "coarse space", -1);
+    mrc_centers_notify(centers, "coarse space", -1);
     return mrc_centers_times(&self->blocks.sorted, NULL, &self->u, &self->ku);
 }
 
@@ -167,7 +167,7 @@ static mercer_status use_sample(bgs *self, mrc_centers *centers, const mrc_eigen
     int64_t rows = find_sampled(self, centers, system->s, from);
     MRC_TRY(mrc_matrix_create(backend, &self->u, rows, self->q, centers->real, "the coarse space"));
     MRC_TRY(backend->ops->gather_rows(backend, &self->u, &system->vectors, from));
-    mrc_centers_tell(centers, "coarse space", -1);
+    mrc_centers_notify(centers, "coarse space", -1);
     MRC_TRY(mrc_field_create(centers, &self->ku, self->q, centers->real, "K(Z,Z) times the coarse space"));
     return mrc_centers_apply(&self->blocks.sorted, &system->points, &system->vectors, &self->ku, false);
 }
@@ -312,7 +312,7 @@ static mercer_status residual_part(mrc_centers *sorted, int shard, const mercer_
     range r = range_of(w, shard);
     mercer_matrix z = mrc_rows(&sorted->z, r.offset, r.upto), t = mrc_rows(&w->t, r.offset, r.upto);
     mercer_matrix own = mrc_rows(&w->own, 0, r.rows), h = mrc_rows(&w->h, r.first, r.rows);
-    mrc_kept none = {0}, *kept = w->room ? &w->room[shard] : &none;
+    mrc_cached_block none = {0}, *kept = w->room ? &w->room[shard] : &none;
     mrc_pair pair = mrc_points_pair(sorted, &w->block_points, &z);
     mrc_count_product(sorted, part->rows, z.rows, z.cols + t.cols);
     kept->columns = 0;
@@ -342,7 +342,7 @@ static mercer_status take_from_residual(work *w, mrc_centers *sorted, int shard,
     range r = range_of(w, shard);
     mercer_matrix z = mrc_rows(&sorted->z, r.offset, r.upto), h = mrc_rows(&w->h, r.offset, r.upto),
                   change = mrc_rows(&w->change, r.offset, r.upto);
-    mrc_kept none = {0}, *kept = w->room ? &w->room[shard] : &none;
+    mrc_cached_block none = {0}, *kept = w->room ? &w->room[shard] : &none;
     mrc_pair pair = mrc_points_pair(sorted, &w->block_points, &z);
     mrc_count_product(sorted, step->rows, z.rows, step->cols);
     mrc_count_product(sorted, step->rows, z.rows - kept->columns, z.cols);
@@ -467,10 +467,10 @@ static void bgs_cost(const mrc_problem *problem, const mrc_projector_options *op
 }
 
 const mrc_projector_ops mrc_projector_bgs = {.name = "bgs",
-                                             .says = "block Gauss-Seidel with a coarse space",
+                                             .description = "block Gauss-Seidel with a coarse space",
                                              .uses =
                                                  MRC_PROJECTOR_SAMPLES | MRC_PROJECTOR_REPEATS | MRC_PROJECTOR_BLOCKS,
-                                             .keeps = MRC_KEEPS_INVERSES,
+                                             .keeps = MRC_STORES_INVERSES,
                                              .passes = 1,
                                              .carry = true,
                                              .suits = bgs_suits,

@@ -198,7 +198,7 @@ static void ep2_cost(const mrc_problem *problem, const mrc_projector_options *op
 }
 
 const mrc_projector_ops mrc_projector_ep2 = {.name = "ep2",
-                                             .says = "EigenPro 2 over the centers, as in the papers",
+                                             .description = "EigenPro 2 over the centers, as in the papers",
                                              .uses = MRC_PROJECTOR_SAMPLES | MRC_PROJECTOR_REPEATS,
                                              .passes = 1,
                                              .create = create_ep2,

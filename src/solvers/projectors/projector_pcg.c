@@ -12,7 +12,7 @@
  * Each column is scaled by its own number by a product with a diagonal (c, c) matrix. A column that is solved, or
  * breaks down by rounding (d.(K d) <= 0), gets a = 0 and no longer changes.
  *
- * If a backend caches kernel values in half precision (capabilities: kept_size), K(Z,Z) is stored in that form; as it
+ * If a backend caches kernel values in half precision (capabilities: cached_size), K(Z,Z) is stored in that form; as it
  * is symmetric, the values that a product caches for transposed products can be used. This halves the bytes, and a pass
  * takes the time to read them. If there are many columns, directions are also rounded to the 11 bits of a half, so that
  * K d takes one product of halves instead of two. Steps then use the rounded direction, so r stays h - K theta, and
@@ -36,9 +36,9 @@
 
 typedef struct pcg {
     mrc_coarse coarse;
-    mercer_matrix kept; /* K(Z here, Z) (rows, p), or no data */
-    mrc_kept half;      /* K(Z,Z) in the backend's own form, all columns; or no memory */
-    double *shrink;     /* (q) w_q/w_i - 1 */
+    mercer_matrix kept;    /* K(Z here, Z) (rows, p), or no data */
+    mrc_cached_block half; /* K(Z,Z) in the backend's own form, all columns; or no memory */
+    double *shrink;        /* (q) w_q/w_i - 1 */
 } pcg;
 
 typedef struct work {
@@ -66,7 +66,7 @@ static mercer_status keeps_half(mrc_centers *centers, const mercer_matrix *w, co
     mrc_backend *backend = centers->backend;
     mercer_matrix some = mrc_rows(&centers->z, 0, mrc_min(ROWS, centers->p)), to = mrc_rows(f, 0, some.rows);
     mrc_pair pair = mrc_points_pair(centers, &some, &centers->z);
-    mrc_kept kept = {.bytes = ROWS * COLUMNS * 2};
+    mrc_cached_block kept = {.bytes = ROWS * COLUMNS * 2};
     MRC_TRY(backend->ops->alloc(backend, &kept.memory, kept.bytes, "kernel values"));
     mercer_status status = backend->ops->kernel_forward(backend, &pair, w, &to, &kept);
     backend->ops->free(backend, kept.memory);
@@ -79,14 +79,14 @@ static mercer_status keep_half(pcg *self, mrc_centers *centers)
 {
     mrc_backend *backend = centers->backend;
     mercer_matrix w, f;
-    bool half = backend->ops->capabilities(backend, centers->half).kept_size == 2 && centers->real == MERCER_F32;
+    bool half = backend->ops->capabilities(backend, centers->half).cached_size == 2 && centers->real == MERCER_F32;
     if (!half || centers->all_shards > 1) return MERCER_OK;
     MRC_SCOPE(scope, centers->context);
     MRC_TRY(mrc_scope_field(&scope, centers, &w, 1, centers->real, "no weights"));
     MRC_TRY(mrc_scope_field(&scope, centers, &f, 1, centers->real, "their product"));
     MRC_TRY(keeps_half(centers, &w, &f, &half));
     if (!half) return MERCER_OK;
-    mrc_kept kept = {.bytes = mrc_round_up(centers->p, 256) * mrc_round_up(centers->p, 16) * 2};
+    mrc_cached_block kept = {.bytes = mrc_round_up(centers->p, 256) * mrc_round_up(centers->p, 16) * 2};
     mrc_pair pair = mrc_points_pair(centers, &centers->z, &centers->z);
     MRC_TRY(backend->ops->alloc(backend, &kept.memory, kept.bytes, "K(Z,Z) in half precision"));
     self->half = kept;
@@ -97,12 +97,12 @@ static mercer_status keep_half(pcg *self, mrc_centers *centers)
 /* Stores K(Z,Z), in half precision if the backend has that form. */
 static mercer_status keep_matrix(pcg *self, mrc_centers *centers)
 {
-    mrc_centers_tell(centers, "kernel matrix of centers", -1);
+    mrc_centers_notify(centers, "kernel matrix of centers", -1);
     MRC_TRY(keep_half(self, centers));
     if (self->half.memory && self->half.columns == centers->p) return MERCER_OK;
     centers->backend->ops->free(centers->backend, self->half.memory);
-    self->half = (mrc_kept){0};
-    return mrc_centers_keep(centers, &self->kept);
+    self->half = (mrc_cached_block){0};
+    return mrc_centers_store_kernel(centers, &self->kept);
 }
 
 static mercer_status create_pcg(mrc_projector *projector)
@@ -256,9 +256,9 @@ static void pcg_cost(const mrc_problem *problem, const mrc_projector_options *op
 }
 
 const mrc_projector_ops mrc_projector_pcg = {.name = "pcg",
-                                             .says = "conjugate gradients on a stored K(Z,Z)",
+                                             .description = "conjugate gradients on a stored K(Z,Z)",
                                              .uses = MRC_PROJECTOR_SAMPLES | MRC_PROJECTOR_REPEATS,
-                                             .keeps = MRC_KEEPS_MATRIX,
+                                             .keeps = MRC_STORES_MATRIX,
                                              .passes = 30,
                                              .tolerance = 0.03,
                                              .suits = pcg_suits,

@@ -19,9 +19,9 @@ enum { ROWS = 8192, CENTERS = 16384, PARTS = 2, UNREAD = 8 }; /* UNREAD: columns
 
 typedef struct tiles {
     mrc_half_precision *half;
-    const mrc_kept *kept; /* NULL, or where the first columns of K are saved */
-    int64_t c, width;     /* columns of W; columns of packed weights and sums */
-    int64_t ld;           /* leading dimension of dots and values */
+    const mrc_cached_block *kept; /* NULL, or where the first columns of K are saved */
+    int64_t c, width;             /* columns of W; columns of packed weights and sums */
+    int64_t ld;                   /* leading dimension of dots and values */
     float *dots, *sums, *factors;
     void *values, *weights;
     void *no_weights, *no_sums; /* unused operands of the fused kernel, which always computes sums */
@@ -54,7 +54,7 @@ static mercer_status allocate_tiles(tiles *self, const mercer_matrix *w, int64_t
         MRC_TRY(make_fused(self, rows, mrc_max(some, kept)));
     else
         MRC_TRY(mrc_cuda_push(backend, &self->dots, rows * self->ld * 4));
-    MRC_TRY(mrc_cuda_push(backend, &self->values, mrc_fused_kept_rows(rows) * self->ld * 2));
+    MRC_TRY(mrc_cuda_push(backend, &self->values, mrc_fused_cached_rows(rows) * self->ld * 2));
     MRC_TRY(mrc_cuda_push(backend, &self->weights, p * self->width * 2));
     MRC_TRY(mrc_cuda_push(backend, &self->sums, rows * self->width * 4));
     return mrc_cuda_push(backend, &self->factors, self->c * 4);
@@ -125,13 +125,13 @@ static mercer_status add_centers(tiles *self, int64_t rows, int64_t first, int64
 }
 
 mercer_status mrc_half_precision_tiles(mrc_half_precision *half, const mercer_matrix *w, const mercer_matrix *y,
-                                       bool add, const mrc_kept *kept)
+                                       bool add, const mrc_cached_block *kept)
 {
     mrc_backend *backend = half->backend;
     cudaStream_t stream = mrc_cuda_of(backend)->stream;
     tiles self = {.half = half, .kept = kept};
     int64_t p = half->pair->z->rows, block = mrc_min(y->rows, ROWS), before = kept_columns(&self);
-    int64_t width = kept ? mrc_half_kept_width(kept, p) : 0;
+    int64_t width = kept ? mrc_half_cached_width(kept, p) : 0;
     MRC_TRY(mrc_half_precision_make(half, block));
     MRC_TRY(allocate_tiles(&self, w, block));
     MRC_CUDA_TRY(backend, mrc_tile_weights(stream, *w, PARTS, self.factors, self.weights));
