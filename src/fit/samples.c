@@ -166,8 +166,8 @@ static void sort_by_unit(const int64_t *unit, int64_t n, int64_t units, int64_t 
     start[0] = 0;
 }
 
-/* Marks whole units, in random order, until `held` rows are marked; one unit always remains. *units: number of
-   units. */
+/* Marks the rows of units (rows that must stay together) in random order, until `held` rows are marked; at least one
+   unit is not marked. *units: number of units. */
 static mercer_status mark_units(const mercer_fitting *self, int64_t held, bool *marks, int64_t *units)
 {
     const mercer_dataset *data = self->data;

@@ -68,8 +68,8 @@ static bool is_given(const mrc_search_task *task, int norm)
     return task->kernel && (mrc_kernel_norm(task->kernel) == 1) == (norm == 1);
 }
 
-/* Returns what a norm learns: one scale after a given metric, a map in norm 2 if there are enough rows for it, else a
-   scale per coordinate. */
+/* Returns which parameters the search learns in a norm: one scale if a metric is given, a linear map in norm 2 if there
+   are enough rows for it, else a scale per coordinate. */
 static mrc_descent_kind choose_kind(const mrc_searcher *self, int norm)
 {
     const mercer_preprocess *given = self->task->preprocess;

@@ -119,7 +119,7 @@ mercer_status mrc_trainer_restore_plan(mrc_trainer *self)
                         "the checkpoint is damaged: its plan has %g threads and %g bytes of memory", threads, budget);
     request->threads = (int)threads, request->budget = (int64_t)budget;
     recall_solver(self, saved.solver);
-    /* chosen by the fit, not by its caller */
+    /* a ridge of 0 means that the fit had chosen it: use its choice again */
     if (options->lambda == 0 && lambda > 0 && lambda <= MRC_RIDGE_MOST) options->lambda = lambda;
     if (saved.values[VALUE_half_precision] == 0) request->accurate = "the resumed training did not use half precision";
     return MERCER_OK;

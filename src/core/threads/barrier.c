@@ -88,7 +88,7 @@ static void await_barrier(mrc_barrier *self, int64_t round, double patience)
 static mrc_barrier_result end_of(const mrc_barrier *self, bool arrived, unsigned char *missing,
                                  mrc_exit_message *message)
 {
-    if (arrived && self->silent) { /* the timeout was first, even if a waiting party has left since */
+    if (arrived && self->silent) { /* the timeout counts, even if a waiting party has left after it */
         for (int i = 0; i < self->parties; i++) missing[i] = !self->arrived[i];
         return MRC_BARRIER_TIMEOUT;
     }

@@ -26,7 +26,7 @@ typedef struct tables {
 
 /* ---- First pass ---------------------------------------------------------------------------------------------- */
 
-/* Opens all files. The first one that has records leads: its columns are those of the table. */
+/* Opens all files. The columns of the table are those of the first file that has records. */
 static mercer_status open_tables(tables *self)
 {
     mrc_reading *reading = self->reading;

@@ -380,7 +380,7 @@ mercer_status mrc_iteration_step(mrc_iteration *self, const mercer_batch *looked
 
 /* ---- Projection ---------------------------------------------------------------------------------------------- */
 
-/* Discards everything since the last projection. */
+/* Discards the temporary centers and gradient sums since the last projection. */
 static mercer_status drop_temporary(mrc_iteration *self)
 {
     self->pending = 0;
