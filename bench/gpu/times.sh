@@ -24,7 +24,7 @@ epoch() {
     "$bench/gpu_epoch" --arithmetic fast --type f16 --d 1280 "$@" | grep '^{' | sed "s/^{/{\"run\": $run, \"work\": \"$work\", /"
 }
 
-# command WORK OPTION...: the whole of mercer train by the clock, and what it says.
+# command WORK OPTION...: wall time of the whole command mercer train, and its output.
 command() {
     local work=$1 start end
     shift

@@ -10,7 +10,7 @@ from cells import first_rows, train
 
 IMAGES = ("mnist", "fashion-mnist")
 CIFAR = "cifar-10"
-# EigenPro 3 as printed. The paper does not give s, which it lets depend on the memory, and not the number of epochs of its table. The
+# EigenPro 3 as printed. The paper gives neither s, which depends on the memory, nor the number of epochs of its table. The
 # eigensystem of the preset's s = 5,000 samples would dominate the time of small cases, so the quick form has s = 2,000. Its 20 epochs
 # and bandwidth 20 are those of the example in the authors' program.
 PAPER = ("--preset", "paper", "--nystrom", 2000, "--epochs", 20)

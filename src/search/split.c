@@ -254,12 +254,12 @@ mercer_status mrc_split_units(const mercer_dataset *data, const int64_t *rows, i
     }
     start[units] = n;
     if (units < 2)
-        return mrc_fail(data->context, MERCER_ERROR_DATA,
-                        data->key_kind == MRC_KEYS_GROUPS
-                            ? "search: all training rows are in one group, so no group can be held out; turn the "
-                              "search off or remove the groups"
-                            : "search: all its training rows have equal features, so none can be held out; turn the "
-                              "search off");
+        return mrc_fail(
+            data->context, MERCER_ERROR_DATA,
+            data->key_kind == MRC_KEYS_GROUPS
+                ? "search: all training rows are in one group, so no group can be held out; turn the search off or "
+                  "remove the groups"
+                : "search: all its training rows have equal features, so none can be held out; turn the search off");
     out->order = order;
     out->start = start;
     out->units = units;

@@ -48,7 +48,7 @@ class Reports(unittest.TestCase):
         self.assertEqual(read.counts.get("script", 0), 0)
         return read
 
-    def test_whole(self):
+    def test_complete_runs(self):
         read = self.good(fixture.whole_run())
         self.assertLessEqual(SECTIONS, read.ids)
         self.assertGreaterEqual(read.counts["svg"], 8)
@@ -120,7 +120,7 @@ class Reports(unittest.TestCase):
         self.assertIn("gaussian:bandwidth=3", read.text())
         self.assertNotIn("confusion", read.ids)
 
-    def test_values_that_are_not_there(self):
+    def test_missing_values_in_tables(self):
         names = ["train_loss", "train_accuracy", "validation_loss", "validation_accuracy", "projection_residual"]
         for missing in [names, names[1:], names[:1], ["seconds"], ["epoch"], ["epoch", "seconds"]]:
             events = [{key: None if key in missing else value for key, value in event.items()}
@@ -129,7 +129,7 @@ class Reports(unittest.TestCase):
             self.assertEqual("curves" in read.ids, missing not in (names, ["epoch", "seconds"]))
         self.good([{"event": "spectrum", "values": [None, 0, -1], "eigenpairs": None, "tail": None}])
 
-    def test_points_that_are_not_there_are_not_drawn(self):
+    def test_missing_points_are_not_drawn(self):
         chart = {"event": "chart", "title": "t", "series": [{"name": "s", "x": [0, 1, 2, 3], "y": [1, None, 3, 2]}]}
         lines = [path for path in self.good([chart]).paths if "L" in path]
         self.assertEqual([path.count("L") for path in lines], [2], "one line over three points")
@@ -146,7 +146,7 @@ class Reports(unittest.TestCase):
         self.assertEqual(re.findall(r'class="line (c\d d\d)"', page.split('class="legend"')[1].split("</ul>")[0]),
                          ["c0 d0", "c0 d4", "c1 d1"])
 
-    def test_chart_on_its_own(self):
+    def test_extracted_chart(self):
         """tools/make-chart extracts a chart from a page as a self-contained SVG file."""
         chart = next(event for event in fixture.whole_run() if event["event"] == "chart")
         self.report([dict(chart, section="Growth", title="More & more")])
@@ -186,7 +186,7 @@ class Reports(unittest.TestCase):
         chart["series"].append({"name": "r", "x": [1, 2], "y": [3, 4]})
         self.assertEqual(self.good([chart]).counts["circle"] >= 1, True)
 
-    def test_epochs_are_whole(self):
+    def test_epoch_ticks_are_integers(self):
         """An axis of three epochs has ticks at whole epochs only."""
         events = [dict(event, projection_residual=None) for event in fixture.epoch_events(3, 10)]
         charts = [chart for chart in self.report([fixture.start_event()] + events).split("<figure>")

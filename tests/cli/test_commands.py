@@ -75,7 +75,7 @@ class Train(Case):
         self.assertEqual(found["centers"], 48)
         self.assertEqual(found["output"], "m.safetensors")
 
-    def test_same_bytes_again_and_with_other_threads(self):
+    def test_same_bytes_repeated_and_with_other_threads(self):
         self.make_npy(200)
         for name, threads in (("a", "1"), ("b", "2"), ("c", "1")):
             self.good("train", "--x", "x.npy", "--y", "y.npy", "--centers", "50", "--solver", "ep4", "--memory", "1G", "-t", threads, "-q", "-o", name)

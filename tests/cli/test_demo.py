@@ -73,7 +73,7 @@ class Demo(unittest.TestCase):
         heads = [line for line in self.run_.stderr.split("\n") if "|" in line or "+" in line]
         self.assertEqual(len({line.find("|") for line in heads if "|" in line}), 1, "columns are aligned")
 
-    def test_conclusion_says_what_was_measured(self):
+    def test_conclusion_agrees_with_the_table(self):
         words = " ".join(self.result["conclusion"])
         middle = self.row(self.sizes[len(self.sizes) // 2])
         for share in [middle[0], middle[-1], self.row(self.sizes[0])[-1], self.row(self.sizes[-1])[-1]]:

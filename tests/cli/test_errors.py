@@ -201,7 +201,7 @@ class Writing(Case):
         self.bad(74, r"/dev/full: ", "train", "--x", "x.npy", "--y", "y.npy", "-o", "m", "--log", "/dev/full", "-q")
         self.assertTrue(os.path.exists(self.path("m")), "the model is more than its log")
 
-    def test_reader_that_goes_away(self):
+    def test_reader_that_closes_the_pipe(self):
         self.make_model("m")
         line = "'%s' predict -m m --synth teacher:d=4 --rows 200k -o - | head -n 1" % PROGRAM
         result = subprocess.run(["bash", "-c", line], cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=True)

@@ -82,7 +82,7 @@ class Clashes(Case):
         os.symlink("nowhere", self.path("images/a-link-ubyte"))  # a dangling link, which is not an input
         self.refused(r"is also read as --data", "convert", "--data", "images", "-o", "t.npy", "--y-output", "images/train-labels-idx1-ubyte")
 
-    def test_what_is_fine(self):
+    def test_outputs_without_conflicts(self):
         os.makedirs(self.path("r"))
         self.good("train", "--x", "./x.npy", "--y", "y.npy", "--checkpoint", "r", "-o", "r/m.safetensors", "--log", "r/log.jsonl", "-q")
         self.good("resume", "r", "--log", "r/log.jsonl", "-q")

@@ -44,7 +44,7 @@ class Outputs(Case):
         rows = list(csv.reader(io.StringIO(text), delimiter=delimiter))
         return rows[0], rows[1:]
 
-    def test_columns_beside_predictions(self):
+    def test_columns_next_to_predictions(self):
         self.make_models()
         options = ["--id-column", "id", "--keep", "note,t", "--interval", "0.9"]
         head, rows = self.table(self.predict("values", "p.csv", *options))
@@ -132,7 +132,7 @@ class Outputs(Case):
         self.assertEqual(losses[1], losses[2])
         self.assertNotEqual(losses[0], losses[1])
 
-    def test_what_eval_says(self):
+    def test_eval_output(self):
         self.make_models()
         text = self.good("eval", "-m", "classes.model", "--x", "classes-plain.csv", "--target", "t", "--each")
         for pattern in (r"(?m)^auc +0\.\d+$", r"(?m)^log loss +", r"(?m)^brier +", r"(?m)^f1 +", r"(?m)^calibration error +",

@@ -156,7 +156,7 @@ class Resume(Parts):
         _, errors = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 75, errors)
 
-    def test_files_that_changed_or_went(self):
+    def test_changed_or_deleted_files(self):
         self.cut([50, 30, 40])
         self.interrupted()
         os.rename(self.path("part-2.npy"), self.path("gone"))
@@ -169,7 +169,7 @@ class Resume(Parts):
             os.remove(self.path(name))
         self.bad(66, r"part-\*\.npy: no file matches", "resume", "run", "-q")
 
-    def test_cut_anew_elsewhere(self):
+    def test_split_at_other_rows(self):
         """A run that is resumed from another folder, with the same rows in other files, gives the same bytes."""
         run = ["--centers", "30", "--solver", "ep4", "--epochs", "4", "--batch", "40", "--threads", "1", "--memory", "1G", "-q"]
         self.good("train", *self.WHOLE, *run, "-o", "whole")

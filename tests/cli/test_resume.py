@@ -185,7 +185,7 @@ class Resume(Run):
         self.assertEqual((process.returncode, errors), (0, b""))
         self.assertEqual(self.read("m.safetensors"), whole)
 
-    def test_reader_that_goes_away(self):
+    def test_reader_that_closes_the_pipe(self):
         """The model is written even if the reader of the messages closes the pipe."""
         whole, _ = self.whole()
         arguments = " ".join(["train", *RUN, "-o", "m.safetensors"])
@@ -218,7 +218,7 @@ class Resume(Run):
         self.assertLess(ends[-2] - ends[min(kept, len(ends) - 2)], 1.5, (kept, ends))
         self.assertEqual(self.read("m.safetensors"), self.read("whole.safetensors"))
 
-    def test_failing_checkpoints_are_told(self):
+    def test_failing_checkpoints_cause_warnings(self):
         """One warning when checkpoints begin to fail and one when they succeed later, even with --quiet."""
         process = self.start(*self.train(run=lasting(100000)))
         self.wait_for(process, "run", "checkpoint.safetensors")

@@ -179,7 +179,7 @@ class Configuration(Case):
         self.assertEqual(found["_sources"]["batch"], "default")
         self.assertEqual(self.show("--threads", "2", environment=environment)["threads"], 2)
 
-    def test_what_is_printed_can_be_read(self):
+    def test_printed_configuration_can_be_read(self):
         first = self.good("train", "--print-config", "--centers", "5", "--lambda", "1e-3", "--x", "a b.npy", "-q")
         path = self.write("c.json", first)
         second, first = json.loads(self.good("train", "--print-config", "--config", path)), json.loads(first)

@@ -172,7 +172,7 @@ class Tables(Case):
         self.table("u.csv", self.header[:4], [row[:4] for row in self.rows])
         self.bad(65, "u.csv: has no column 'price', the target of the model", "explain", "-m", "m", "--x", "u.csv", "--permutation")
 
-    def test_the_page_shows_what_predictions_depend_on(self):
+    def test_the_page_shows_importance(self):
         self.train("-q", "--log", "l.jsonl", "--validation-fraction", "0.2")
         self.good("report", "l.jsonl", "-o", "r.html")
         page = self.read("r.html").decode()

@@ -57,7 +57,7 @@ class Targets(Case):
                 wanted = losses["plain"][key] * scale**2
                 self.assertLess(abs(losses[name][key] - wanted), 1e-6 * wanted, (name, key))
 
-    def test_what_the_model_says(self):
+    def test_inspect_output(self):
         self.make_data("<f4")
         model, _ = self.train("far", "--tune", "off")  # A learned metric would need a later format version.
         targets = self.answer("inspect", model)["targets"]

@@ -98,7 +98,7 @@ class Tune(Search):
         for given, why in ((QUICK + ["--tune", "off"], "tune is off"), (few, "there are fewer")):
             self.assertIn("\nsearch: none, because " + why, self.good("plan", *given))
 
-    def test_what_is_given_stays(self):
+    def test_given_hyperparameters_are_unchanged(self):
         told = self.train(*QUICK, "--kernel", "gaussian", "--lambda", "0.5", "--preprocess", "rank")
         self.assertRegex(told["kernel"], "^gaussian:")
         self.assertEqual(told["plan"]["lambda"], 0.5)
@@ -141,7 +141,7 @@ class Tune(Search):
         self.good("train", *QUICK, "--seed", "5", "-o", "m.safetensors", "-q")
         self.assertNotEqual(self.read("m.safetensors"), models[0])
 
-    def test_metric_beside_a_configuration(self):
+    def test_metric_relative_to_a_configuration(self):
         """The path of a metric in a configuration file is relative to the folder of that file, or else to the current folder."""
         for folder in ("found", "jobs"):
             os.mkdir(self.path(folder))
@@ -248,9 +248,13 @@ class Effort(Search):
             self.assertEqual((result.returncode, result.stderr), (0, b""))
             told = json.loads(result.stdout)
             self.assertEqual((told["search"]["effort"], told["search"]["cut"], told["stopped"]), (effort, False, "finished"))
-        for given, origin in (([], "default"), (["--effort", "3"], "given")):
+        for given, origin in (([], "default"), (["--effort", "3"], "given"), (["--budget", "1h", "--effort", "2"], "budget")):
             decisions = self.train(*TABLE, "--rows", "100", *given)["decisions"]
             self.assertEqual([one["origin"] for one in decisions if one["name"] == "effort"], [origin])
+            # Every decision is made once, and the number of centers by the stage that chooses them.
+            names = [(one["stage"], one["name"]) for one in decisions]
+            self.assertEqual(len(names), len(set(names)))
+            self.assertEqual([stage for stage, name in names if name == "centers"], ["centers"])
         # The default effort in a printed configuration does not count as given.
         self.write("c.json", self.good("train", *few, "--print-config", "-o", "m.safetensors"))
         self.assertEqual(self.answer("train", "--config", "c.json", "-q")["search"]["effort"], 5)
@@ -352,7 +356,7 @@ class Resumed(Search):
             self.assertRegex(errors.decode(), r"^mercer: interrupted; nothing was written")
             self.assertFalse(os.path.exists(self.path("m.safetensors")))
 
-    def test_searches_that_cannot_go_on(self):
+    def test_searches_that_cannot_be_resumed(self):
         train = ["train", *self.long, "--checkpoint", "run", "--checkpoint-every", "0s", "-o", "m.safetensors", "-q"]
         process = self.until_checkpoint(*train)
         process.kill()
@@ -369,7 +373,7 @@ class Resumed(Search):
         self.write("run/checkpoint.safetensors", data[:-9])
         self.bad(65, r"checkpoint\.safetensors: ", "resume", "run", "-q")
 
-    def test_a_budget_applies_anew(self):
+    def test_a_resumed_run_has_the_full_budget(self):
         """A resumed run has the full budget."""
         train = ["train", *self.long[:4], "--centers", "150", "--effort", "1", "--budget", "1h", "--checkpoint", "run", "-o", "m.safetensors", "-q"]
         self.good(*train)

@@ -122,7 +122,7 @@ class Commands(support.Case):
         print("commands: %d, runs with a call that failed: %d, refused with a message: %d" % (len(self.commands), runs, refused))
         self.assertGreater(refused, 40)
 
-    def test_files_that_are_cut(self):
+    def test_truncated_files(self):
         """A mapped file that is truncated before its first block is read is an error with its name, not a SIGBUS."""
         self.make_npy(600, d=200)
         first, runs = self.tree(), 0

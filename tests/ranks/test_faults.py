@@ -114,7 +114,7 @@ class Faults(Ranks):
             self.assertEqual(self.read("m.safetensors"), wanted, "signal %d, number %d" % (with_signal, number))
         self.assertEqual(hits, times, "%d disturbed jobs" % (number + 1))
 
-    def test_words_of_a_launcher_that_is_late(self):
+    def test_messages_with_a_slow_launcher(self):
         """Messages of ranks are printed even if mpirun reads them late, and are also in errors.log of the run's folder."""
         os.environ["MERCER_TEST_JOB"] = self.folder
         process = self.launch(

@@ -25,7 +25,7 @@ class Links(Ranks):
         self.assertLess(time.monotonic() - began, 20 * SLOW)
         return process.returncode, out.decode().strip(), err.decode()
 
-    def test_sums_go_the_way_that_was_wished_for(self):
+    def test_sums_use_the_requested_route(self):
         for ranks, wish, way in ((3, "auto", "direct"), (4, "nccl", "direct"), (2, "host", "through the host")):
             code, out, err = self.collective(ranks, wish, most="9" if LONG else "6")
             self.assertEqual((code, out), (0, way), err)

@@ -179,7 +179,7 @@ class Interrupted(Local):
             self.good("resume", "run", "-q", *device)
             self.assertEqual(self.read("m.safetensors"), wanted, (ranks, device))
 
-    def test_begun_alone(self):
+    def test_started_as_one_process(self):
         self.good("train", *LONGER, *ALONE, "-o", "alone.safetensors")
         process = self.start("train", *LONGER, *ALONE, "-o", "m.safetensors", "--checkpoint", "run", "--checkpoint-every", "0.05s")
         self.wait_for_checkpoint(process)
@@ -236,7 +236,7 @@ class Failures(Local):
         self.bad(66, "nothing", "resume", "nothing", *on(2))
         self.assertFalse(os.path.exists(self.path("m.safetensors")))
 
-    def test_files_that_run_out(self):
+    def test_files_that_end_early(self):
         """If any rank cannot open a file, all ranks end, and exactly one of them prints the reason."""
         bad = 0
         for most in range(3, 16):
@@ -259,7 +259,7 @@ class Failures(Local):
         self.assertEqual(result.stderr.count(b"mercer: "), 1, result.stderr)
         self.assertEqual([name for name in os.listdir(self.folder) if "m.safetensors" in name], [])
 
-    def test_output_that_nobody_takes(self):
+    def test_output_that_is_never_read(self):
         self.good(*self.TRAIN, *ALONE)
         with open("/dev/full", "wb") as full:
             self.bad(74, "stdout", "predict", "-m", "m.safetensors", "--synth", "digits", "--rows", "20000", "-o", "-", *on(2), stdout=full)

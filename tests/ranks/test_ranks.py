@@ -221,7 +221,7 @@ class Refusals(Ranks):
         self.assertEqual(process.returncode, 76, err.decode())
         self.assertIn("rank 1 has other data", err.decode())
 
-    def test_errors_are_said_once(self):
+    def test_errors_are_printed_once(self):
         _, err = self.job(3, "train", "--x", "nothing.npy", "--y", "y.npy", "-o", "m.safetensors", code=66)
         self.assertEqual(err.count("nothing.npy"), 1, err)
         _, err = self.job(2, "train", *DIGITS, "--rows", "100", "--centers", "200", "-o", "m.safetensors", code=65)

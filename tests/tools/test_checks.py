@@ -104,7 +104,7 @@ class Includes(Tree):
         self.assert_forbidden("src/solvers/probe.c", '"backends/registry.h"')
         self.assert_forbidden("src/solvers/probe.c", '"api/api.h"')
 
-    def test_every_folder_keeps_its_side(self):
+    def test_every_folder_has_its_rules(self):
         self.assert_forbidden("src/core/probe.c", '"kernels/kernel.h"')
         self.assert_forbidden("src/kernels/probe.c", '"backends/backend.h"')
         self.assert_forbidden("src/backends/probe.c", '"backends/cpu/cpu.h"')
@@ -205,10 +205,19 @@ class Names(Tree):
     def test_micro_kernels(self):
         self.write("src/backends/cpu/uk_probe_avx2.c", "void mrc_uk_dot_f32_8x8_avx2(void)\n{\n}\n")
         self.assert_ok("check-names")
-        for name in ("mrc_uk_dot_f32_sse", "mrc_uk_Dot_avx2", "mrc_dot_avx2", "mrc_uk_dot_f32_avx512", "mrc_uk_avx2"):
+        for name in ("mrc_uk_dot_f32_sse", "mrc_uk_Dot_avx2", "mrc_dot_avx2", "mrc_uk_dot_f32_avx512", "mrc_uk_avx2", "mrc_uk_dot_avx2", "mrc_uk_dot_f32_8by8_avx2"):
             with self.subTest(name=name):
                 self.write("src/backends/cpu/uk_probe_avx2.c", f"\nvoid {name}(void)\n{{\n}}\n")
                 self.assert_wrong("check-names", f"src/backends/cpu/uk_probe_avx2.c:2: {name}()")
+
+    def test_list_of_micro_kernels(self):
+        path = "src/backends/cpu/micro/ukernels.inc"
+        self.write(path, "MRC_UK_GEMM_F32(AVX2, mrc_uk_gemm_f32_6x16_avx2, 6, 16)\nMRC_UK_PANEL(AVX2, mrc_uk_panel_ops_avx2)\n")
+        self.assert_ok("check-names")
+        for row in ("mrc_uk_gemm_f32_6x16_avx512, 6, 16", "mrc_uk_gemm_f32_6x16_avx2, 6, 8", "mrc_uk_gemm_f32_avx2, 6, 16"):
+            with self.subTest(row=row):
+                self.write(path, f"MRC_UK_GEMM_F32(AVX2, {row})\n")
+                self.assert_wrong("check-names", f"{path}:1: {row.split(',')[0]}")
 
     def test_names_given_by_macros(self):
         self.write("src/backends/cpu/uk_probe_avx2.c", "\n#define UK_NAME mrc_uk_dot_f32_avx512\n#define UK_MR 4\n")
@@ -377,12 +386,12 @@ class Abi(Tree):
         self.assert_ok("check-abi", self.root)
         self.assert_ok("check-abi", ROOT)
 
-    def test_what_may_come(self):
+    def test_allowed_additions(self):
         grown = self.STRUCTS.replace("b=b", "b=b more=d").replace("reserved=q4", "more=s i=i reserved=q2")
         self.declare(self.ENUMS + " F16=3", grown + "\nc: q=q", self.FUNCTIONS + " three=v()")
         self.assert_ok("check-abi", self.root)
 
-    def test_what_may_not_change(self):
+    def test_forbidden_changes(self):
         for change, where in (
             ({"enums": "dtype: F64=2 F32=1"}, "enum dtype F64=1"),
             ({"functions": "one=i(p)"}, "function two=v()"),
@@ -433,7 +442,7 @@ class Words(Tree):
         self.assert_found("src/a.c", "int colour_map;\n", "src/a.c:1: 'colour': say -or")
         self.assert_found("src/a.c", "enum { KIND_LABELLED };\n", "src/a.c:1: 'LABELLED': say one l")
 
-    def test_what_is_allowed(self):
+    def test_allowed_includes(self):
         self.write("src/a.c", "int told, room = behind(told);\nconst char *key = \"beside\";\n/* There is no row: 3 is no longer 2. */\n")
         self.write("python/a.py", 'x = f"{told} and {room}"\n')
         self.write("docs/a.md", "Nothing stand-alone is here; a second row exists.\n")
@@ -466,7 +475,7 @@ class Promises(Tree):
     def test_this_tree(self):
         self.assert_ok("make-promises", "--check", ROOT)
 
-    def test_written_and_kept(self):
+    def test_written_and_mapped(self):
         self.list("# a\n1: First.\n  tests/test_a.c: test_one\n  tests/test_b.py\n2: Second.\n  tests/test_b.py: test_three\n")
         self.assertEqual(self.run_check("make-promises", self.root), (0, ""))
         self.assert_ok("make-promises", "--check", self.root)

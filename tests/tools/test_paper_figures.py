@@ -55,7 +55,7 @@ class Figures(unittest.TestCase):
         kept = [json.loads(line) for line in self.read("cells.jsonl").splitlines() if line.endswith("}")]
         self.assertEqual(sorted(row["problem"] for row in kept), list(range(1, 11)))
 
-    def test_data_that_are_not_there(self):
+    def test_missing_data(self):
         said = self.figure("centers", "stream", data=self.out)
         self.assertIn("left out: mnist: not in MERCER_DATA", said)
         self.assertIn("left out: fashion-mnist: not in MERCER_DATA", said)

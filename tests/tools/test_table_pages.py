@@ -35,13 +35,13 @@ def line(case, split, package, how, measure, value, **others):
 
 
 class Lanes(unittest.TestCase):
-    def test_a_job_that_dies_or_fails_costs_itself_alone(self):
+    def test_a_failed_job_affects_no_other(self):
         found = dict(lanes.run([(None, [CORE])], ["die", "fail", "good"], lambda job: None, work))
         self.assertEqual(found["die"], {"failed": "the process ended"})
         self.assertEqual(found["fail"], {"failed": "ValueError: no luck"})
         self.assertEqual(found["good"], {"job": "good", "cores": 1, "threads": "1", "there": [CORE]})
 
-    def test_limit_keeps_what_came(self):
+    def test_limit_keeps_finished_fits(self):
         start = time.monotonic()
         found = list(lanes.run([(None, [CORE])], ["long"], lambda job: None, work, limit=1.5))
         self.assertLess(time.monotonic() - start, 60)

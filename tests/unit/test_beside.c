@@ -10,7 +10,7 @@
 
 #define TO_ROOT "../../../../../../../../../../../../../../../../.." /* ".." of the root is the root */
 
-static void test_own_folder(void **state)
+static void test_folder_of_the_program(void **state)
 {
     (void)state;
     char found[MRC_BESIDE_CHARS], program[MRC_BESIDE_CHARS];
@@ -58,6 +58,6 @@ static void test_folders(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_own_folder), cmocka_unit_test(test_folders)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_folder_of_the_program), cmocka_unit_test(test_folders)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -253,7 +253,7 @@ static void test_validation(void **state)
 }
 
 /* The checkpoint stores the note and can be loaded as a model; checkpoints that do not match the run are rejected. */
-static void test_refusals(void **state)
+static void test_rejected_arguments(void **state)
 {
     (void)state;
     task self = task_open(context, "laplace:bandwidth=3", (sizes){.n = 300, .p = 60, .d = 4, .c = 2}, 1, MERCER_F32);
@@ -549,7 +549,7 @@ int main(void)
         cmocka_unit_test(test_exact_solvers),
         cmocka_unit_test(test_without_factor),
         cmocka_unit_test(test_validation),
-        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_rejected_arguments),
         cmocka_unit_test(test_spectrum),
         cmocka_unit_test(test_on_request),
         cmocka_unit_test(test_tampered),

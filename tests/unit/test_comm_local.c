@@ -246,7 +246,7 @@ static int close_early(mrc_comm *comm, mercer_context *context, void *user)
     return strstr(mercer_last_error(context), "rank 1 ended: it has closed") == NULL;
 }
 
-static void test_a_rank_that_closes_too_soon(void **state)
+static void test_rank_that_closes_early(void **state)
 {
     (void)state;
     rank_thread all[MOST];
@@ -274,7 +274,7 @@ static int come_late(mrc_comm *comm, mercer_context *context, void *user)
     return took < 0.09 || took > 10 ? 3 : 0;
 }
 
-static void test_a_rank_that_does_not_come(void **state)
+static void test_absent_rank(void **state)
 {
     (void)state;
     rank_thread all[MOST];
@@ -375,8 +375,8 @@ int main(void)
         cmocka_unit_test(test_other_collectives),
         cmocka_unit_test(test_devices_are_counted_once),
         cmocka_unit_test(test_a_rank_that_leaves),
-        cmocka_unit_test(test_a_rank_that_closes_too_soon),
-        cmocka_unit_test(test_a_rank_that_does_not_come),
+        cmocka_unit_test(test_rank_that_closes_early),
+        cmocka_unit_test(test_absent_rank),
         cmocka_unit_test(test_news_renew_the_deadline),
         cmocka_unit_test(test_arguments),
         cmocka_unit_test(test_all_or_none),

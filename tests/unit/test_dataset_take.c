@@ -159,7 +159,7 @@ static void test_range_of_files(void **state)
     mercer_dataset_free(whole);
 }
 
-static void test_refusals(void **state)
+static void test_rejected_arguments(void **state)
 {
     (void)state;
     static const int64_t beyond[] = {0, 2}, negative[] = {-1}, good[] = {1, 0};
@@ -193,7 +193,7 @@ static void test_refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_classes),   cmocka_unit_test(test_values),
-                                       cmocka_unit_test(test_synthetic), cmocka_unit_test(test_refusals),
+                                       cmocka_unit_test(test_synthetic), cmocka_unit_test(test_rejected_arguments),
                                        cmocka_unit_test(test_arrays),    cmocka_unit_test(test_range_of_files)};
     return cmocka_run_group_tests(tests, open_datasets, close_datasets);
 }

@@ -130,7 +130,7 @@ static void test_longest_name(void **state)
 }
 
 /* A failure to open or rename the file is reported and leaves no file. */
-static void test_refusals(void **state)
+static void test_rejected_arguments(void **state)
 {
     (void)state;
     char path[PATH_MAX];
@@ -327,7 +327,7 @@ int main(void)
         cmocka_unit_test(test_two_writers_of_one_name),
         cmocka_unit_test(test_threads_with_one_name),
         cmocka_unit_test(test_longest_name),
-        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_rejected_arguments),
         cmocka_unit_test(test_remains),
         cmocka_unit_test(test_here),
         cmocka_unit_test(test_calls),

@@ -569,7 +569,7 @@ static void test_fingerprint_of_rows_apart(void **state)
     assert_true(prints[0] == prints[1] && prints[1] == prints[2]);
 }
 
-static void test_refusals(void **state)
+static void test_rejected_arguments(void **state)
 {
     (void)state;
     arrays of;
@@ -650,7 +650,7 @@ int main(void)
                                        cmocka_unit_test(test_targets_far_from_zero),
                                        cmocka_unit_test(test_cg_of_a_singular_kernel),
                                        cmocka_unit_test(test_fingerprint_of_rows_apart),
-                                       cmocka_unit_test(test_refusals),
+                                       cmocka_unit_test(test_rejected_arguments),
                                        cmocka_unit_test(test_bad_arrays)};
     return cmocka_run_group_tests(tests, open_tests, close_datasets);
 }

@@ -98,7 +98,7 @@ static void fill_plainly(double *cells, double mean[NUMBERS], double deviation[N
 #undef Z
 }
 
-static void test_gaps(void **state)
+static void test_missing_values(void **state)
 {
     (void)state;
     /* Feature indices: each is followed by its missing flag, b also by three words */
@@ -182,7 +182,7 @@ static void test_spread_rows(void **state)
 }
 
 /* Older readers refuse a schema that imputes missing values, so the model file must have a newer version number. */
-static void test_gaps_in_model_file(void **state)
+static void test_imputation_in_model_file(void **state)
 {
     (void)state;
     double cells[GAP_ROWS * NUMBERS];
@@ -206,7 +206,7 @@ static void test_gaps_in_model_file(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_gaps), cmocka_unit_test(test_spread_rows),
-                                       cmocka_unit_test(test_gaps_in_model_file)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_missing_values), cmocka_unit_test(test_spread_rows),
+                                       cmocka_unit_test(test_imputation_in_model_file)};
     return cmocka_run_group_tests(tests, open_datasets, close_datasets);
 }

@@ -109,7 +109,7 @@ static void check_short_weights(mercer_context *gpu, const mrc_pair *pair, const
 
 /* F = K W and H = K' G with a cache for none, some or all of K, Z packed beforehand or not, few and many outputs,
    against the CPU. Also H of a rounded G, which does not depend on how it is multiplied. */
-static void test_kept(void **state)
+static void test_cached_products(void **state)
 {
     (void)state;
     enum { M = 300, P = 1000, D = 40, SKIPPED = 8 };
@@ -295,8 +295,8 @@ static void test_options(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_products),     cmocka_unit_test(test_kept),    cmocka_unit_test(test_range),
-        cmocka_unit_test(test_fast_on_host), cmocka_unit_test(test_options), cmocka_unit_test(test_split_gemm),
+        cmocka_unit_test(test_products),     cmocka_unit_test(test_cached_products), cmocka_unit_test(test_range),
+        cmocka_unit_test(test_fast_on_host), cmocka_unit_test(test_options),         cmocka_unit_test(test_split_gemm),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

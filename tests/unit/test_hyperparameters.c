@@ -217,7 +217,7 @@ static void test_centers_only(void **state)
     }
 }
 
-static void test_refusals(void **state)
+static void test_rejected_arguments(void **state)
 {
     (void)state;
     mercer_train_options train;
@@ -735,7 +735,7 @@ int main(void)
         cmocka_unit_test(test_rule),
         cmocka_unit_test(test_decisions),
         cmocka_unit_test(test_centers_only),
-        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_rejected_arguments),
         cmocka_unit_test(test_search),
         cmocka_unit_test(test_given),
         cmocka_unit_test(test_validation_is_not_seen),

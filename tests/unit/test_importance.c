@@ -194,7 +194,7 @@ static int stop(void *user, const mercer_progress *progress)
     return progress->done == 2;
 }
 
-static void test_refusals(void **state)
+static void test_rejected_arguments(void **state)
 {
     (void)state;
     mercer_dataset *data = make_table(NULL), *classes = make_table("classes");
@@ -222,8 +222,11 @@ static void test_refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_values), cmocka_unit_test(test_classes),  cmocka_unit_test(test_dependence),
-        cmocka_unit_test(test_bytes),  cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_values),
+        cmocka_unit_test(test_classes),
+        cmocka_unit_test(test_dependence),
+        cmocka_unit_test(test_bytes),
+        cmocka_unit_test(test_rejected_arguments),
     };
     return cmocka_run_group_tests(tests, open_datasets, close_datasets);
 }

@@ -94,7 +94,7 @@ static void test_a_rank_with_itself(void **state)
     mercer_context_free(self.context);
 }
 
-static void test_a_rank_that_never_comes(void **state)
+static void test_missing_rank(void **state)
 {
     (void)state;
     stage self;
@@ -126,6 +126,6 @@ static void test_places(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_places), cmocka_unit_test(test_a_rank_with_itself),
-                                       cmocka_unit_test(test_a_rank_that_never_comes)};
+                                       cmocka_unit_test(test_missing_rank)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

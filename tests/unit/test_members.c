@@ -167,7 +167,7 @@ static void test_file(void **state)
 
 /* Members must be single models with the same features and outputs, at most MERCER_MEMBERS; averages cannot be
    trained further. */
-static void test_refusals(void **state)
+static void test_rejected_arguments(void **state)
 {
     (void)state;
     mercer_model *model = fit(false), *other = fit_one("laplace", true), *further = NULL;
@@ -329,7 +329,7 @@ static void test_same_bytes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_means),  cmocka_unit_test(test_classes),
-                                       cmocka_unit_test(test_file),   cmocka_unit_test(test_refusals),
+                                       cmocka_unit_test(test_file),   cmocka_unit_test(test_rejected_arguments),
                                        cmocka_unit_test(test_fitted), cmocka_unit_test(test_same_bytes)};
     return cmocka_run_group_tests(tests, open_tests, close_datasets);
 }

@@ -94,7 +94,7 @@ static mercer_status fit_with(const mercer_matrix *x, const mercer_matrix *y, co
 }
 
 /* The default bandwidth is the median distance in the kernel's own norm. */
-static void test_bandwidth_is_of_the_norm(void **state)
+static void test_bandwidth_follows_the_norm(void **state)
 {
     (void)state;
     mercer_matrix x, y;
@@ -220,7 +220,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_solvers),
         cmocka_unit_test(test_projectors),
-        cmocka_unit_test(test_bandwidth_is_of_the_norm),
+        cmocka_unit_test(test_bandwidth_follows_the_norm),
         cmocka_unit_test(test_center_methods),
         cmocka_unit_test(test_plan_counts_differences),
         cmocka_unit_test(test_nearest_rows),

@@ -84,7 +84,7 @@ static void test_other_columns(void **state)
 }
 
 /* Missing values are replaced by the mean of the column, and marked in an additional feature. */
-static void test_gaps(void **state)
+static void test_missing_values(void **state)
 {
     (void)state;
     mercer_dataset *data = open_table("a,t\n1,1700000001\n2,\n3,1700000003\n4,1700000005\n");
@@ -96,7 +96,7 @@ static void test_gaps(void **state)
 }
 
 /* Tables that floats represent well enough are unchanged: no schema, every value rounded once. */
-static void test_left_alone(void **state)
+static void test_unchanged_numbers(void **state)
 {
     (void)state;
     static const char *const texts[] = {
@@ -179,8 +179,8 @@ static void test_bad_schemas(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_seconds),    cmocka_unit_test(test_other_columns),
-                                       cmocka_unit_test(test_gaps),       cmocka_unit_test(test_left_alone),
-                                       cmocka_unit_test(test_other_ways), cmocka_unit_test(test_bad_schemas)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_seconds),        cmocka_unit_test(test_other_columns),
+                                       cmocka_unit_test(test_missing_values), cmocka_unit_test(test_unchanged_numbers),
+                                       cmocka_unit_test(test_other_ways),     cmocka_unit_test(test_bad_schemas)};
     return cmocka_run_group_tests(tests, open_datasets, close_datasets);
 }

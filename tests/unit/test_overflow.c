@@ -76,7 +76,7 @@ static void test_training_names_the_sample(void **state)
 }
 
 /* The same numbers are accepted in double, and kernels of the distance never overflow. */
-static void test_what_fits_is_trained(void **state)
+static void test_plans_that_fit_are_trained(void **state)
 {
     (void)state;
     static const struct {
@@ -207,7 +207,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_training_names_the_kernel),
         cmocka_unit_test(test_training_names_the_sample),
-        cmocka_unit_test(test_what_fits_is_trained),
+        cmocka_unit_test(test_plans_that_fit_are_trained),
         cmocka_unit_test(test_steps_and_validation),
         cmocka_unit_test(test_files),
         cmocka_unit_test(test_no_tensor_is_spoiled),

@@ -144,7 +144,7 @@ static void outer_piece(void *argument, int64_t index, int worker)
     mrc_parallel_for(4, 10, inner_piece, &self);
 }
 
-static void test_loops_inside_pieces_run_there(void **state)
+static void test_nested_loops_run_in_their_thread(void **state)
 {
     (void)state;
     nest all = {0};
@@ -296,7 +296,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_index_once),  cmocka_unit_test(test_more_threads_than_work),
         cmocka_unit_test(test_many_small_loops), cmocka_unit_test(test_pieces_run_at_once),
-        cmocka_unit_test(test_after_sleep),      cmocka_unit_test(test_loops_inside_pieces_run_there),
+        cmocka_unit_test(test_after_sleep),      cmocka_unit_test(test_nested_loops_run_in_their_thread),
         cmocka_unit_test(test_several_callers),  cmocka_unit_test(test_child_of_fork),
         cmocka_unit_test(test_section),
     };

@@ -604,7 +604,7 @@ static void test_half_only_where_float_does_not_fit(void **state)
 }
 
 /* Predictions change by the rounding of K, and memory stays within the plan. */
-static void test_half_trains_alike(void **state)
+static void test_half_precision_trains_equally(void **state)
 {
     (void)state;
     const sizes of = {20000, 300, 4, 2};
@@ -657,7 +657,7 @@ int main(void)
         cmocka_unit_test(test_largest_p),
         cmocka_unit_test(test_measured_peak),
         cmocka_unit_test(test_half_only_where_float_does_not_fit),
-        cmocka_unit_test(test_half_trains_alike),
+        cmocka_unit_test(test_half_precision_trains_equally),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);
 }

@@ -70,7 +70,7 @@ static mercer_plan plan_of(const mrc_plan_request *request)
 }
 
 /* K(X,Z) is cached if reading it is faster than evaluating it, or if the caller requests it. */
-static void test_anew(void **state)
+static void test_evaluated_instead_of_cached(void **state)
 {
     (void)state;
     mercer_train_options options = options_for("auto");
@@ -132,7 +132,7 @@ static void test_periods(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_anew, open_device, close_device),
+        cmocka_unit_test_setup_teardown(test_evaluated_instead_of_cached, open_device, close_device),
         cmocka_unit_test_setup_teardown(test_periods, open_device, close_device),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -123,7 +123,7 @@ static void test_bytes(void **state)
 }
 
 /* K(X,Z) is cached from exactly the budget at which it fits: whole, in half precision, or one batch's block of it. */
-static void test_kept(void **state)
+static void test_cached_matrix(void **state)
 {
     (void)state;
     const int64_t whole = ROWS * (4 * CENTERS + 1), half = ROWS * (2 * CENTERS + 1), running = 3340; /* and workspace */
@@ -331,7 +331,7 @@ static void test_width(void **state)
 }
 
 /* The text names the cached matrix, or its factor. */
-static void test_kept_text(void **state)
+static void test_text_of_the_cached_matrix(void **state)
 {
     (void)state;
     static const struct {
@@ -457,9 +457,10 @@ static void test_ranks(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bytes),  cmocka_unit_test(test_kept),      cmocka_unit_test(test_time),
-        cmocka_unit_test(test_device), cmocka_unit_test(test_largest),   cmocka_unit_test(test_width),
-        cmocka_unit_test(test_ranks),  cmocka_unit_test(test_kept_text),
+        cmocka_unit_test(test_bytes),   cmocka_unit_test(test_cached_matrix),
+        cmocka_unit_test(test_time),    cmocka_unit_test(test_device),
+        cmocka_unit_test(test_largest), cmocka_unit_test(test_width),
+        cmocka_unit_test(test_ranks),   cmocka_unit_test(test_text_of_the_cached_matrix),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);
 }

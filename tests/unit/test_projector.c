@@ -146,7 +146,7 @@ static void test_sizes(void **state)
 /* A buffer for kernel values, absent, too small or sufficient, changes the work of bgs but not its result: the same
    steps, rounded in another order. Steps are bounded by 1 / lambda_min times the rounding error left in the
    residual; 1e-6 is far above. */
-static void test_room(void **state)
+static void test_buffer_sizes(void **state)
 {
     (void)state;
     for (int ranks = 1; ranks <= 3; ranks += 2) {
@@ -236,7 +236,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_residual),        cmocka_unit_test(test_solution), cmocka_unit_test(test_ranks),
-        cmocka_unit_test(test_sizes),           cmocka_unit_test(test_zero),     cmocka_unit_test(test_room),
+        cmocka_unit_test(test_sizes),           cmocka_unit_test(test_zero),     cmocka_unit_test(test_buffer_sizes),
         cmocka_unit_test(test_ill_conditioned),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

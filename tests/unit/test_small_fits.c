@@ -171,7 +171,7 @@ static void test_float(void **state)
 /* If the centers are all training rows, K cancels in the equations: the errors equal those of the full equations,
    which weights of 1 select. Both solve systems of condition at most that of K over the smallest ridge, in double;
    the jitter, 1e-10 of the diagonal, changes weights by less than 1e-6 at ridges of 1e-3 and more. */
-static void test_whole(void **state)
+static void test_all_rows_as_centers(void **state)
 {
     (void)state;
     enum { FITTED = 30 };
@@ -193,6 +193,6 @@ static void test_whole(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_errors), cmocka_unit_test(test_folds),
-                                       cmocka_unit_test(test_float), cmocka_unit_test(test_whole)};
+                                       cmocka_unit_test(test_float), cmocka_unit_test(test_all_rows_as_centers)};
     return cmocka_run_group_tests(tests, open_tests, close_datasets);
 }

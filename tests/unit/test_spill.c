@@ -141,7 +141,7 @@ static void test_features_do_not_fit(void **state)
 }
 
 /* Errors in a table are detected and reported in the same way. */
-static void test_refusals(void **state)
+static void test_rejected_arguments(void **state)
 {
     (void)state;
     mercer_dataset_options options = data_options(text_file("b.csv", "a,y\n1,1.5\n2,2.5\n3\n"), NULL);
@@ -264,8 +264,12 @@ static void test_gzip(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_kinds),    cmocka_unit_test(test_numbers), cmocka_unit_test(test_features_do_not_fit),
-        cmocka_unit_test(test_refusals), cmocka_unit_test(test_file),    cmocka_unit_test(test_gzip),
+        cmocka_unit_test(test_kinds),
+        cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_features_do_not_fit),
+        cmocka_unit_test(test_rejected_arguments),
+        cmocka_unit_test(test_file),
+        cmocka_unit_test(test_gzip),
         cmocka_unit_test(test_fit),
     };
     return cmocka_run_group_tests(tests, open_datasets, close_datasets);

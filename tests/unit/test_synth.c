@@ -145,7 +145,7 @@ static void test_noise_of_digits(void **state)
 }
 
 /* Digits match their labels: the nearest of 2,000 others has the same label far more often than by chance. */
-static void test_digits_can_be_told_apart(void **state)
+static void test_digits_can_be_classified(void **state)
 {
     fixture *self = *state;
     enum { N = 2000, TESTS = 200 };
@@ -429,7 +429,7 @@ int main(void)
         cmocka_unit_test(test_query),
         cmocka_unit_test(test_digits),
         cmocka_unit_test(test_noise_of_digits),
-        cmocka_unit_test(test_digits_can_be_told_apart),
+        cmocka_unit_test(test_digits_can_be_classified),
         cmocka_unit_test(test_spirals),
         cmocka_unit_test(test_teacher),
         cmocka_unit_test(test_noise_of_teacher),

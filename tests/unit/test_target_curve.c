@@ -208,7 +208,7 @@ static void test_log(void **state)
 }
 
 /* A target of 0 is learned as log(1 + y); a negative target is refused, with its value in the message. */
-static void test_log_of_nothing(void **state)
+static void test_log_of_zero(void **state)
 {
     (void)state;
     double y[N], f[N];
@@ -316,7 +316,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_normal_quantile), cmocka_unit_test(test_rank_table),
         cmocka_unit_test(test_units),           cmocka_unit_test(test_log),
-        cmocka_unit_test(test_log_of_nothing),  cmocka_unit_test(test_rank),
+        cmocka_unit_test(test_log_of_zero),     cmocka_unit_test(test_rank),
         cmocka_unit_test(test_class_weights),   cmocka_unit_test(test_class_weights_refused)};
     return cmocka_run_group_tests(tests, open_tests, close_datasets);
 }

@@ -112,7 +112,7 @@ static int write_phases(void *user, const mercer_progress *progress)
 
 /* Long phases before the first step report progress, and a request to stop during them is obeyed; with
    progress_seconds = 0 they report nothing. */
-static void test_setup_is_told(void **state)
+static void test_setup_reports_progress(void **state)
 {
     (void)state;
     static const struct {
@@ -425,7 +425,7 @@ static void test_context_peak(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_progress),       cmocka_unit_test(test_setup_is_told),
+        cmocka_unit_test(test_progress),       cmocka_unit_test(test_setup_reports_progress),
         cmocka_unit_test(test_patience),       cmocka_unit_test(test_watchdog),
         cmocka_unit_test(test_huge_labels),    cmocka_unit_test(test_streaming),
         cmocka_unit_test(test_classification), cmocka_unit_test(test_report),

@@ -49,7 +49,7 @@ mercer_status mrc_centers_create(mrc_centers *out, mrc_backend *backend, mrc_com
                         comm->ranks, out->all_shards);
     out->first_shard = (int)begin;
     out->shards = (int)shards;
-    MRC_TRY(mrc_comm_link(comm, home == MRC_CUDA ? backend->device : -1));
+    MRC_TRY(mrc_comm_link(comm, home != MRC_HOST ? backend->device : -1));
     MRC_TRY(mrc_alloc(backend->context, &out->shard, shards, sizeof *out->shard, "the shards of the centers"));
     mrc_comm_rows(comm, p, comm->rank, &out->first, &rows);
     for (int64_t i = 0; i < shards; i++) {
