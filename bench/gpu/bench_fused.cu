@@ -185,7 +185,7 @@ static void time_kept(cudaStream_t stream, const shape &s, mrc_fused_job &job, F
     if (!create || !set || !gemm || create(&handle) != CUBLAS_STATUS_SUCCESS) return;
     set(handle, stream);
     float one = 1, zero = 0;
-    const int64_t rows16 = mrc_fused_kept_rows(s.m);
+    const int64_t rows16 = mrc_fused_cached_rows(s.m);
     job.kept = device<__half>(rows16 * padded), job.kept_columns = padded;
     float *out = device<float>(padded * columns);
     double ms = milliseconds(stream, product, 10);

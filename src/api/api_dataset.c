@@ -140,9 +140,9 @@ static mercer_status bring_arrays(mercer_dataset **out, mercer_context *context,
     if (y.data != Y->data) MRC_TRY(mrc_scope_add(&scope, release_copy, context, y.data));
     here.X = &x, here.Y = arrays->Y ? &y : NULL;
     MRC_TRY(mrc_dataset_from_arrays(out, context, &here));
-    if (x.data != X->data) (*out)->x_memory = x.data, (*out)->there = *X;
+    if (x.data != X->data) (*out)->x_memory = x.data, (*out)->on_device = *X;
     if (y.data != Y->data) (*out)->y_memory = y.data;
-    mrc_scope_keep(&scope);
+    mrc_scope_disown(&scope);
     return MERCER_OK;
 }
 

@@ -10,8 +10,9 @@
 #include "model/model_file.h"
 
 /* Checks sizes and types and creates a model. total: number of centers of all ranks. */
-static mercer_status create(mercer_model **out, mercer_context *context, mercer_comm *comm, const mercer_kernel *kernel,
-                            const mercer_matrix *centers, int64_t total, int64_t outputs, mercer_dtype weights)
+static mercer_status create_model(mercer_model **out, mercer_context *context, mercer_comm *comm,
+                                  const mercer_kernel *kernel, const mercer_matrix *centers, int64_t total,
+                                  int64_t outputs, mercer_dtype weights)
 {
     MRC_TRY(mrc_kernel_check(context, kernel));
     if (total < 1) return mrc_fail(context, MERCER_ERROR_SHAPE, "centers is empty; a model needs at least one center");
@@ -56,7 +57,7 @@ static mercer_status create_shared(mercer_model **out, mercer_comm *comm, const 
     mercer_status status = mrc_check_matrix(comm->context, "centers", centers, MRC_ACCEPT_ANY);
     status = count_centers(comm, status, centers, &total);
     if (status == MERCER_OK && total >= 0)
-        status = create(out, comm->context, comm, kernel, centers, total, outputs, weights);
+        status = create_model(out, comm->context, comm, kernel, centers, total, outputs, weights);
     return mrc_comm_together(comm, status, "the model");
 }
 
@@ -80,7 +81,7 @@ mercer_status mercer_model_create(mercer_model **out, mercer_context *context, m
         MRC_TRY(create_shared(&model, comm, kernel, centers, outputs, weights));
     } else {
         MRC_TRY(mrc_check_matrix(context, "centers", centers, MRC_ACCEPT_ANY));
-        MRC_TRY(create(&model, context, NULL, kernel, centers, centers->rows, outputs, weights));
+        MRC_TRY(create_model(&model, context, NULL, kernel, centers, centers->rows, outputs, weights));
     }
     MRC_TRY(mrc_model_find_origin(model));
     *out = model, model = NULL;

@@ -22,7 +22,7 @@ mercer_solver_kind mercer_solver_kind_of(const char *name)
     return row->traits & MRC_USES_EPOCHS ? MERCER_SOLVER_STEPS : MERCER_SOLVER_DIRECT;
 }
 
-static int describe(mercer_solver_info *out, const char *name, const char *description, mercer_solver_kind kind)
+static int describe_plan(mercer_solver_info *out, const char *name, const char *description, mercer_solver_kind kind)
 {
     const mercer_solver_info info = {sizeof info, name, description, kind};
     return mrc_write_struct(NULL, out, &info, MRC_STRUCT(mercer_solver_info), "out") == MERCER_OK;
@@ -31,13 +31,13 @@ static int describe(mercer_solver_info *out, const char *name, const char *descr
 int mercer_solver_list(mercer_solver_info *out, int index)
 {
     const mrc_solver *row = mrc_solver_row(index);
-    return row && describe(out, row->name, row->says, mercer_solver_kind_of(row->name));
+    return row && describe_plan(out, row->name, row->description, mercer_solver_kind_of(row->name));
 }
 
 int mercer_projector_list(mercer_solver_info *out, int index)
 {
     const mrc_projector_ops *row = mrc_projector_row(index);
-    return row && describe(out, row->name, row->says, MERCER_SOLVER_NONE);
+    return row && describe_plan(out, row->name, row->description, MERCER_SOLVER_NONE);
 }
 
 /* Checks that weights (n), if any, are finite, not negative, and not all 0. */
@@ -173,7 +173,8 @@ mercer_status mercer_trainer_create(mercer_trainer **out, mercer_model *model, m
     if (chosen.lambda < 0) chosen.lambda = 0;
     MRC_TRY(find_comm(model, &comm));
     MRC_TRY(make_plan_room(model));
-    mrc_model_unplace(model); /* training has its own copy of the centers on the device, and needs the memory */
+    mrc_model_drop_device_copy(
+        model); /* training has its own copy of the centers on the device, and needs the memory */
     return mrc_trainer_create(out, model, comm, &chosen);
 }
 
@@ -197,7 +198,7 @@ mercer_status mercer_trainer_checkpoint(mercer_trainer *trainer)
     if (!trainer) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "trainer is NULL");
     if (!*trainer->texts[MRC_TEXT_PATH])
         return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "the trainer was created without options.checkpoint");
-    atomic_store(&trainer->keep_asked, true);
+    atomic_store(&trainer->save_requested, true);
     return MERCER_OK;
 }
 

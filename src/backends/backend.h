@@ -57,12 +57,12 @@ typedef struct mrc_pair {
  * backend; the backend sets columns, the number of the p columns that it cached. The layout is (m, columns) in the
  * dtype of W, or private to the backend if it sets opaque. With bytes == 0 nothing is cached: K is recomputed.
  */
-typedef struct mrc_kept {
+typedef struct mrc_cached_block {
     void *memory;
     int64_t bytes;
     int64_t columns;
     bool opaque;
-} mrc_kept;
+} mrc_cached_block;
 
 /* Problem sizes that determine how much workspace operations need beyond their operands. */
 typedef struct mrc_extent {
@@ -129,7 +129,7 @@ typedef struct mrc_capabilities {
        instruction set and the number of threads. */
     double rate, rate_double, bandwidth;
     double rate_differences; /* flops per second of sums of |x - z|, 2 flops per term; 0: rate / 3 */
-    int64_t kept_size;       /* minimum bytes per cached kernel value for f32 weights; 0: 4 */
+    int64_t cached_size;     /* minimum bytes per cached kernel value for f32 weights; 0: 4 */
     int64_t short_from;      /* columns of W from which short_weights save time with cached values; 0: never */
     bool float_factors;      /* true: cholesky and triangular_solve also accept f32 */
     uint64_t place;          /* id of the physical device, equal for backends that share its memory; 0: host memory */
@@ -159,9 +159,9 @@ struct mrc_backend_ops {
     /* F = K(X, Z) W, then H = K(Z, X) G. kernel_forward caches as many columns of K in kept as fit; kernel_transpose
        uses them. W, F, G and H have the same dtype. */
     mercer_status (*kernel_forward)(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
-                                    const mercer_matrix *f, mrc_kept *kept);
+                                    const mercer_matrix *f, mrc_cached_block *kept);
     mercer_status (*kernel_transpose)(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *g,
-                                      const mercer_matrix *h, const mrc_kept *kept);
+                                      const mercer_matrix *h, const mrc_cached_block *kept);
     mercer_status (*gemm)(mrc_backend *backend, const mrc_gemm *job);
 
     /* ---- Optional: NULL is replaced by a plain host loop in double (src/backends/defaults.c, dense.c) -------- */
@@ -373,8 +373,8 @@ mercer_status mrc_scope_reserve(mrc_scope *scope, mrc_backend *backend, mercer_m
 mercer_status mrc_scope_matrix(mrc_scope *scope, mrc_backend *backend, mercer_matrix *out, int64_t rows, int64_t cols,
                                mercer_dtype dtype, const char *what);
 /* The same as mrc_scope_matrix, but in `memory`: the host's or the backend's. */
-mercer_status mrc_scope_room(mrc_scope *scope, mrc_backend *backend, mercer_matrix *out, mrc_memory memory,
-                             int64_t rows, int64_t cols, mercer_dtype dtype, const char *what);
+mercer_status mrc_scope_matrix_in(mrc_scope *scope, mrc_backend *backend, mercer_matrix *out, mrc_memory memory,
+                                  int64_t rows, int64_t cols, mercer_dtype dtype, const char *what);
 
 /* A (n, n) f64 = I. */
 mercer_status mrc_set_identity(mrc_backend *backend, const mercer_matrix *a);

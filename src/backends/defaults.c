@@ -112,7 +112,7 @@ static mercer_status default_kernel_eval(mrc_backend *backend, const mrc_pair *p
 {
     int64_t d = pair->x->cols;
     double *x, value;
-    if (k->cols == 0) return MERCER_OK; /* without columns k may have any number of rows */
+    if (k->cols == 0) return MERCER_OK; /* if k has no columns, its number of rows does not matter */
     MRC_SCOPE(scope, backend->context);
     MRC_TRY(mrc_backend_check_kernel(backend, pair->kernel));
     MRC_TRY(mrc_scope_alloc(&scope, &x, 2 * d, sizeof *x, "two rows"));

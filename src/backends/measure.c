@@ -112,7 +112,7 @@ static bool is_fast(const measuring *self)
     return self->backend->context->arithmetic == MRC_FAST;
 }
 
-static mercer_status multiply(measuring *self)
+static mercer_status multiply_shape(measuring *self)
 {
     mrc_pair pair = {.kernel = self->kernel, .x = &self->x, .z = &self->z, .half = is_fast(self)};
     return self->backend->ops->kernel_matmul(self->backend, &pair, &self->w, &self->y, false);
@@ -182,7 +182,7 @@ mercer_status mrc_measure_speed(mrc_backend *backend, mercer_speed *out, const m
     measuring self = {.backend = backend, .scope = &scope, .kernel = kernel, .shape = *shape};
     double seconds[RUNS] = {0};
     MRC_TRY(make_operands(&self));
-    MRC_TRY(time_runs(&self, multiply, seconds));
+    MRC_TRY(time_runs(&self, multiply_shape, seconds));
     out->product = seconds[0], out->median = seconds[RUNS / 2];
     mercer_status status = measure_gemm_baseline(&self, &out->plain);
     backend->ops->free(backend, self.products);

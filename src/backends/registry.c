@@ -31,7 +31,7 @@ typedef struct made_backend {
 
 /* Find a backend by the part of name before the colon. *device: the number after the colon; 0 without a colon, -1 if it
    is not a valid number. */
-static const mrc_backend_ops *find(const char *name, int *device)
+static const mrc_backend_ops *find_backend(const char *name, int *device)
 {
     *device = 0;
     if (!name) return mrc_backend_registry[0];
@@ -48,7 +48,7 @@ static const mrc_backend_ops *find(const char *name, int *device)
     return NULL;
 }
 
-static mercer_status unknown(mercer_context *context, const char *name)
+static mercer_status fail_unknown_backend(mercer_context *context, const char *name)
 {
     char names[256] = "";
     for (int i = 0; mrc_backend_registry[i]; i++) {
@@ -59,7 +59,7 @@ static mercer_status unknown(mercer_context *context, const char *name)
                     names);
 }
 
-static mercer_status make(mrc_backend **out, mercer_context *context, const mrc_backend_ops *ops, int device)
+static mercer_status make_backend(mrc_backend **out, mercer_context *context, const mrc_backend_ops *ops, int device)
 {
     if (ops->api_version != MRC_BACKEND_API)
         return mrc_fail(context, MERCER_ERROR_INTERNAL,
@@ -73,7 +73,7 @@ static mercer_status make(mrc_backend **out, mercer_context *context, const mrc_
     mrc_backend_fill_defaults(&made->ops);
     made->backend = (mrc_backend){.ops = &made->ops, .context = context, .device = device};
     MRC_TRY(ops->create(&made->backend));
-    mrc_scope_keep(&scope);
+    mrc_scope_disown(&scope);
     *out = &made->backend;
     return MERCER_OK;
 }
@@ -86,19 +86,19 @@ mercer_status mrc_backend_create(mrc_backend **out, mercer_context *context, con
         /* A missing device is not an error: the default backend is always available. */
         for (int i = 0; mrc_backend_registry[i]; i++) {
             const mrc_backend_ops *ops = mrc_backend_registry[i];
-            if (ops->devices && mrc_take_error(context, make(out, context, ops, 0)).status == MERCER_OK)
+            if (ops->devices && mrc_take_error(context, make_backend(out, context, ops, 0)).status == MERCER_OK)
                 return MERCER_OK;
         }
         name = NULL;
     }
-    const mrc_backend_ops *ops = find(name, &device);
-    if (!ops) return unknown(context, name);
+    const mrc_backend_ops *ops = find_backend(name, &device);
+    if (!ops) return fail_unknown_backend(context, name);
     if (device < 0)
         return mrc_fail(context, MERCER_ERROR_ARGUMENT,
                         "backend '%s': the device must be a number from 0, such as "
                         "%s:0",
                         name, ops->name);
-    return make(out, context, ops, device);
+    return make_backend(out, context, ops, device);
 }
 
 static bool may_be_slow(const mrc_backend_ops *ops)
@@ -109,7 +109,7 @@ static bool may_be_slow(const mrc_backend_ops *ops)
 bool mrc_backend_is_slow(const char *name)
 {
     int device;
-    const mrc_backend_ops *named = find(name, &device);
+    const mrc_backend_ops *named = find_backend(name, &device);
     if (named || !name || strcmp(name, "auto") != 0) return named && may_be_slow(named);
     for (int i = 0; mrc_backend_registry[i]; i++)
         if (mrc_backend_registry[i]->devices && may_be_slow(mrc_backend_registry[i])) return true;
@@ -126,7 +126,7 @@ void mrc_backend_free(mrc_backend *backend)
 int mrc_device_count(const char *name)
 {
     int device;
-    const mrc_backend_ops *ops = find(name, &device);
+    const mrc_backend_ops *ops = find_backend(name, &device);
     if (!ops || (name && strchr(name, ':'))) return 0;
     return ops->devices ? ops->devices() : 1;
 }

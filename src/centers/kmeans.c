@@ -58,7 +58,7 @@ static const double TOLERANCE = 1e-4;
 static const double ROUNDING_SHARE = 1e-3;
 static const double EMPTY = 1.0 / 64;
 
-mercer_status mrc_kmeans_tell(mrc_kmeans_state *self, int64_t done, double error)
+mercer_status mrc_kmeans_notify(mrc_kmeans_state *self, int64_t done, double error)
 {
     const mercer_center_options *options = self->selection->options;
     if (!options->progress) return MERCER_OK;
@@ -136,7 +136,7 @@ static int64_t chosen_rounds(const mrc_kmeans_state *self)
     return mrc_max(LLOYD_LEAST, mrc_min(LLOYD_MOST, self->n / (LLOYD_SHARE * self->p)));
 }
 
-static mercer_status allocate(mrc_kmeans_state *self, mrc_scope *scope)
+static mercer_status allocate_kmeans(mrc_kmeans_state *self, mrc_scope *scope)
 {
     const mercer_matrix *x = self->selection->x;
     int64_t p = self->p, d = self->d, rows = self->capacity;
@@ -172,10 +172,10 @@ static mercer_status allocate(mrc_kmeans_state *self, mrc_scope *scope)
 /* Copies the current rows to the device, after they have changed. */
 static mercer_status bring_rows(mrc_kmeans_state *self)
 {
-    self->there = self->x;
+    self->on_device = self->x;
     if (!self->room.data) return MERCER_OK;
-    self->there = mrc_rows(&self->room, 0, self->x.rows);
-    return self->backend->ops->copy(self->backend, &self->there, &self->x);
+    self->on_device = mrc_rows(&self->room, 0, self->x.rows);
+    return self->backend->ops->copy(self->backend, &self->on_device, &self->x);
 }
 
 /* Makes the next `count` rows in random order the current ones. After all rows of X it starts again in another order.
@@ -202,7 +202,7 @@ static mercer_status take_rows(mrc_kmeans_state *self, int64_t count)
 /* Finds the nearest center of each row; *error: mean squared distance. */
 static mercer_status assign(mrc_kmeans_state *self, double *error)
 {
-    mrc_search search = {.x = &self->there,
+    mrc_search search = {.x = &self->on_device,
                          .z = self->rounded ? &self->z_u8 : &self->z,
                          .wide = self->selection->wide && !self->rounded};
     MRC_TRY(mrc_kmeans_search(self, &search, self->nearest, self->distances));
@@ -305,7 +305,7 @@ static bool rounding_is_harmless(const mrc_kmeans_state *self, double error)
 }
 
 /* Draws the seeds, and copies them to the centers. *error: E of the seeds. */
-static mercer_status begin(mrc_kmeans_state *self, double *error)
+static mercer_status begin_kmeans(mrc_kmeans_state *self, double *error)
 {
     MRC_TRY(take_rows(self, self->capacity));
     MRC_TRY(mrc_kmeans_seed(self));
@@ -323,8 +323,8 @@ static mercer_status begin(mrc_kmeans_state *self, double *error)
 
 static mercer_status run_rounds(mrc_kmeans_state *self, double *error)
 {
-    MRC_TRY(begin(self, error));
-    if (!self->stopped) MRC_TRY(mrc_kmeans_tell(self, 1, *error));
+    MRC_TRY(begin_kmeans(self, error));
+    if (!self->stopped) MRC_TRY(mrc_kmeans_notify(self, 1, *error));
     for (int64_t t = 1; t <= self->rounds && !self->stopped; t++) {
         double before = *error, old = (double)(self->seen - self->x.rows) / (double)mrc_max(self->seen, 1);
         self->rounded = rounding_is_harmless(self, before);
@@ -333,7 +333,7 @@ static mercer_status run_rounds(mrc_kmeans_state *self, double *error)
         MRC_TRY(assign(self, error));
         self->selection->report.iterations = t;
         mrc_log(self->context, MERCER_LOG_DEBUG, "k-means: round %lld, mean squared distance %g", (long long)t, *error);
-        MRC_TRY(mrc_kmeans_tell(self, 1 + t, *error));
+        MRC_TRY(mrc_kmeans_notify(self, 1 + t, *error));
         if (self->lloyd && !(before - *error > TOLERANCE * before)) break;
     }
     return MERCER_OK;
@@ -357,7 +357,7 @@ mercer_status mrc_kmeans(mrc_center_selection *selection, const mercer_matrix *c
         mrc_log(self.context, MERCER_LOG_INFO, "k-means: %lld of %lld rows per round", (long long)self.batch,
                 (long long)self.n);
     MRC_SCOPE(scope, self.context);
-    MRC_TRY(allocate(&self, &scope));
+    MRC_TRY(allocate_kmeans(&self, &scope));
     MRC_TRY(run_rounds(&self, &selection->report.error));
     for (int64_t j = 0; j < centers->rows; j++) {
         mrc_load_row_f64(&self.z, selection->first + j, self.scratch);

@@ -18,13 +18,13 @@ typedef struct mrc_kmeans_state {
     int64_t seen; /* number of rows taken by mini-batches so far */
     bool stopped; /* the progress callback has requested a stop */
 
-    mercer_matrix x;      /* (m, d) current rows: X itself, or the rows in `sample` */
-    mercer_matrix sample; /* (capacity, d) of X's dtype; data is NULL if all rows are used */
-    mercer_matrix there;  /* (m, d) the current rows in the backend's memory, or x */
-    mercer_matrix room;   /* (capacity, d) device buffer for `there`; data is NULL if rows stay in host memory */
-    mercer_matrix z;      /* (p, d) centers, f32 or f64 */
-    mercer_matrix z_u8;   /* (p, d) z rounded to bytes, if X is u8 */
-    bool rounded;         /* the search for nearest centers uses z_u8 */
+    mercer_matrix x;         /* (m, d) current rows: X itself, or the rows in `sample` */
+    mercer_matrix sample;    /* (capacity, d) of X's dtype; data is NULL if all rows are used */
+    mercer_matrix on_device; /* (m, d) the current rows in the backend's memory, or x */
+    mercer_matrix room;      /* (capacity, d) device buffer for `on_device`; data is NULL if rows stay in host memory */
+    mercer_matrix z;         /* (p, d) centers, f32 or f64 */
+    mercer_matrix z_u8;      /* (p, d) z rounded to bytes, if X is u8 */
+    bool rounded;            /* the search for nearest centers uses z_u8 */
 
     /* Arrays (capacity) with one entry per current row. */
     int32_t *nearest, *fresh_nearest; /* nearest center; nearest of the new seeds */
@@ -52,6 +52,6 @@ void mrc_kmeans_update(mrc_kmeans_state *self, double keep);
 mercer_status mrc_kmeans_search(mrc_kmeans_state *self, const mrc_search *search, int32_t *nearest, double *distances);
 
 /* Calls the progress callback, and sets `stopped` if that of any rank requests a stop. */
-mercer_status mrc_kmeans_tell(mrc_kmeans_state *self, int64_t done, double error);
+mercer_status mrc_kmeans_notify(mrc_kmeans_state *self, int64_t done, double error);
 
 #endif

@@ -42,7 +42,7 @@ int64_t mrc_kmeans_seed_bytes(const mrc_center_selection *selection)
 static mercer_status update_distances(seeding *self, const mercer_matrix *points, int64_t first)
 {
     mrc_kmeans_state *all = self->all;
-    mrc_search search = {.x = &all->there, .z = points, .wide = all->selection->wide};
+    mrc_search search = {.x = &all->on_device, .z = points, .wide = all->selection->wide};
     MRC_TRY(mrc_kmeans_search(all, &search, all->fresh_nearest, all->fresh_distances));
     for (int64_t i = 0; i < all->x.rows; i++) {
         if (first > 0 && !(all->fresh_distances[i] < all->distances[i])) continue;
@@ -54,7 +54,7 @@ static mercer_status update_distances(seeding *self, const mercer_matrix *points
 
 /* Considers candidates in turn and moves accepted ones to the front. Returns their number, at least 1: the first
    candidate is always accepted. */
-static int64_t accept(seeding *self, int64_t count)
+static int64_t accept_candidates(seeding *self, int64_t count)
 {
     mrc_kmeans_state *all = self->all;
     int64_t accepted[MOST_CANDIDATES] = {0}, taken = 0;
@@ -84,7 +84,7 @@ static mercer_status one_round(seeding *self, int64_t count)
                   pairs = mrc_view(self->pairs, count, count, MERCER_F64);
     MRC_TRY(backend->ops->gather_rows(backend, &points, &all->x, self->rows));
     if (count > 1) MRC_TRY(mrc_distances(backend, 2, &points, &points, &pairs));
-    int64_t first = self->have, taken = accept(self, count);
+    int64_t first = self->have, taken = accept_candidates(self, count);
     points = mrc_rows(&self->candidates, 0, taken);
     MRC_TRY(backend->ops->gather_rows(backend, &points, &all->x, all->seeds + first));
     self->have += taken;
@@ -101,7 +101,7 @@ static mercer_status draw_seeds(seeding *self)
     MRC_TRY(update_distances(self, &first, 0));
     while (self->have < all->p && !all->stopped) {
         double sum = mrc_sum_weights(all->distances, m, all->sums);
-        MRC_TRY(mrc_kmeans_tell(all, 0, sum / (double)m));
+        MRC_TRY(mrc_kmeans_notify(all, 0, sum / (double)m));
         if (!(sum > 0) || all->stopped) break;
         MRC_TRY(one_round(self, mrc_min(mrc_min(MOST_CANDIDATES, self->have / 2 + 1), all->p - self->have)));
     }

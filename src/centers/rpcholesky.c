@@ -81,7 +81,7 @@ static mercer_status choose_part(pivoting *self)
     return MERCER_OK;
 }
 
-static mercer_status allocate(pivoting *self, mrc_scope *scope)
+static mercer_status allocate_pivoting(pivoting *self, mrc_scope *scope)
 {
     const mercer_matrix *x = self->selection->x;
     mercer_dtype real = real_type(self->selection);
@@ -121,7 +121,7 @@ static mercer_status allocate(pivoting *self, mrc_scope *scope)
 /* ---- A round ------------------------------------------------------------------------------------------------- */
 
 /* Gathers the rows of F and of X that `rows` (count) lists. */
-static mercer_status gather(pivoting *self, const int64_t *rows, int64_t count)
+static mercer_status gather_pivots(pivoting *self, const int64_t *rows, int64_t count)
 {
     mercer_matrix f = mrc_block(&self->f, 0, 0, self->n, self->have),
                   to = mrc_block(&self->f_real, 0, 0, count, self->have);
@@ -134,7 +134,7 @@ static mercer_status gather(pivoting *self, const int64_t *rows, int64_t count)
 static mercer_status residual_block(pivoting *self, const int64_t *rows, int64_t count)
 {
     mrc_backend *backend = self->backend;
-    MRC_TRY(gather(self, rows, count));
+    MRC_TRY(gather_pivots(self, rows, count));
     mercer_matrix points = mrc_rows(&self->points, 0, count), from = mrc_block(&self->f_real, 0, 0, count, self->have);
     mercer_matrix to = mrc_block(&self->f_f64, 0, 0, count, self->have), h = mrc_block(&self->h, 0, 0, count, count);
     mrc_pair pair = {.kernel = self->kernel, .x = &points, .z = &points};
@@ -146,7 +146,7 @@ static mercer_status residual_block(pivoting *self, const int64_t *rows, int64_t
 
 /* Accepts candidates in turn and computes L over the accepted ones. Moves these to the front of rows; returns their
    number. */
-static int64_t accept(pivoting *self, int64_t *rows, int64_t count)
+static int64_t accept_pivots(pivoting *self, int64_t *rows, int64_t count)
 {
     double *h = self->h.data, *l = self->l.data;
     const int64_t b = self->b;
@@ -207,12 +207,12 @@ static mercer_status one_round(pivoting *self, int64_t count)
     for (int64_t i = 0; i < count; i++)
         rows[i] = mrc_draw_row(self->sums, self->n, mrc_random_uniform(rng, self->draws + (uint64_t)i));
     MRC_TRY(residual_block(self, rows, count));
-    int64_t first = rows[0], taken = accept(self, rows, count);
+    int64_t first = rows[0], taken = accept_pivots(self, rows, count);
     if (taken == 0) { /* the residual of the first candidate is only rounding error: exclude its row */
         self->left[first] = 0;
         return MERCER_OK;
     }
-    MRC_TRY(gather(self, rows, taken));
+    MRC_TRY(gather_pivots(self, rows, taken));
     mercer_matrix points = mrc_rows(&self->points, 0, taken), columns = mrc_columns(&self->f, self->have, taken);
     mercer_matrix f = mrc_block(&self->f, 0, 0, self->n, self->have),
                   f_rows = mrc_block(&self->f_real, 0, 0, taken, self->have);
@@ -232,7 +232,7 @@ static mercer_status one_round(pivoting *self, int64_t count)
 /* ---- Pivots -------------------------------------------------------------------------------------------------- */
 
 /* Sets left = diagonal = K(x_i,x_i); *trace: their sum. */
-static mercer_status begin(pivoting *self, double *trace)
+static mercer_status begin_pivoting(pivoting *self, double *trace)
 {
     mercer_matrix diagonal = mrc_view(self->diagonal, self->n, 1, MERCER_F64);
     double limit = real_type(self->selection) == MERCER_F64 ? 1e300 : 1e30;
@@ -254,7 +254,7 @@ static mercer_status draw_pivots(pivoting *self)
 {
     const mercer_center_options *options = self->selection->options;
     double trace, sum = 0;
-    MRC_TRY(begin(self, &trace));
+    MRC_TRY(begin_pivoting(self, &trace));
     for (;;) {
         sum = mrc_sum_weights(self->left, self->n, self->sums);
         self->selection->report.error = trace > 0 ? sum / trace : 0;
@@ -279,7 +279,7 @@ mercer_status mrc_rpcholesky(mrc_center_selection *selection, int64_t *rows)
                      .rows = rows};
     MRC_TRY(choose_part(&self));
     MRC_SCOPE(scope, self.context);
-    MRC_TRY(allocate(&self, &scope));
+    MRC_TRY(allocate_pivoting(&self, &scope));
     MRC_TRY(draw_pivots(&self));
     if (self.have < self.p) {
         mrc_log(self.context, MERCER_LOG_INFO,

@@ -27,7 +27,7 @@ enum { MOST_NODES = 64, MOST_LEVELS = 30 };
 
 /* Exchanges pieces with all ranks, in host or device memory, and counts the bytes. If that fails, the connection is
    closed. */
-static mercer_status exchange(mrc_comm *comm, mrc_memory memory, const mrc_piece *send, const mrc_piece *receive)
+static mercer_status exchange_pieces(mrc_comm *comm, mrc_memory memory, const mrc_piece *send, const mrc_piece *receive)
 {
     if (comm->ranks == 1) return MERCER_OK;
     if (comm->broken)
@@ -83,7 +83,7 @@ static mercer_matrix view_of(const elements_of *row, char *data)
 }
 
 /* Adds the elements at `from` to those at `to`. */
-static mercer_status add(const elements_of *row, char *to, char *from)
+static mercer_status add_elements(const elements_of *row, char *to, char *from)
 {
     mercer_matrix left = view_of(row, to), right = view_of(row, from);
     if (row->worker) return row->worker->axpby(row->worker->self, 1, &right, 1, &left);
@@ -129,7 +129,7 @@ static mercer_status sum_node(const tree *self, int level, int index, char **out
     MRC_TRY(sum_node(self, level - 1, 2 * index, out));
     if ((int64_t)(2 * index + 1) << (level - 1) >= self->all) return MERCER_OK;
     MRC_TRY(sum_node(self, level - 1, 2 * index + 1, &right));
-    return add(&self->row, *out, right);
+    return add_elements(&self->row, *out, right);
 }
 
 /* Returns the level of the root of the tree. */
@@ -151,7 +151,7 @@ static mercer_status sum_local(mrc_shards shards, const mercer_matrix *parts, co
         /* The tree from its leaves up: adds pairs of neighbors, then pairs of pairs, in place. */
         for (int step = 1; step < end - begin; step *= 2)
             for (int s = begin; s + step < end; s += 2 * step)
-                MRC_TRY(add(row, parts[s - shards.first].data, parts[s + step - shards.first].data));
+                MRC_TRY(add_elements(row, parts[s - shards.first].data, parts[s + step - shards.first].data));
         nodes[i].data = parts[begin - shards.first].data;
     }
     return MERCER_OK;
@@ -188,11 +188,11 @@ static void slice_of(const sum_job *self, int rank, int64_t *first, int64_t *cou
 }
 
 /* Copies elements. The workers determine the memory of `to` and of `from` (NULL: host memory). */
-static mercer_status move(const sum_job *self, const mrc_worker *to_worker, char *to, const mrc_worker *from_worker,
-                          char *from, int64_t elements)
+static mercer_status move_piece(const sum_job *self, const mrc_worker *to_worker, char *to,
+                                const mrc_worker *from_worker, char *from, int64_t elements)
 {
-    elements_of there = {to_worker, self->dtype, elements}, here = {from_worker, self->dtype, elements};
-    mercer_matrix target = view_of(&there, to), source = view_of(&here, from);
+    elements_of on_device = {to_worker, self->dtype, elements}, here = {from_worker, self->dtype, elements};
+    mercer_matrix target = view_of(&on_device, to), source = view_of(&here, from);
     if (self->worker) return self->worker->copy(self->worker->self, &target, &source);
     if (from && elements > 0) memcpy(to, from, (size_t)(elements * self->size));
     return MERCER_OK;
@@ -208,8 +208,8 @@ static mercer_status pack_nodes(sum_job *self, mrc_piece *send)
         slice_of(self, r, &first, &count);
         int64_t begin = self->one_round ? 0 : out, bytes = count * self->size;
         for (int i = 0; i < self->own_count && !packed && (!self->one_round || r == 0); i++, out += bytes)
-            MRC_TRY(move(self, self->carrier, self->sent + out, self->worker, self->own[i].data + first * self->size,
-                         count));
+            MRC_TRY(move_piece(self, self->carrier, self->sent + out, self->worker,
+                               self->own[i].data + first * self->size, count));
         send[r] = packed ? (mrc_piece){self->own[0].data + first * self->size, bytes}
                          : (mrc_piece){self->sent + begin, self->own_count * bytes};
     }
@@ -229,10 +229,10 @@ static mercer_status exchange_nodes(sum_job *self)
         receive[r] = (mrc_piece){self->received + in, nodes_of(self, r, nodes) * mine * self->size};
         in += receive[r].bytes;
     }
-    MRC_TRY(move(self, self->carrier, receive[comm->rank].data, self->carrier, send[comm->rank].data,
-                 self->own_count * mine));
+    MRC_TRY(move_piece(self, self->carrier, receive[comm->rank].data, self->carrier, send[comm->rank].data,
+                       self->own_count * mine));
     if (self->worker) MRC_TRY(self->worker->sync(self->worker->self));
-    return exchange(comm, memory_of(self->carrier), send, receive);
+    return exchange_pieces(comm, memory_of(self->carrier), send, receive);
 }
 
 /* Sums the tree over all ranks' nodes for this rank's slice; *sum points to the result in self->received. */
@@ -250,7 +250,7 @@ static mercer_status finish_tree(const sum_job *self, int64_t elements, char **s
             *last = (node){list[i].level, list[i].index, at};
             while (all.count > 1 && last->index % 2 == 1 && last[-1].level == last->level &&
                    last[-1].index == last->index - 1) {
-                MRC_TRY(add(&all.row, last[-1].data, last->data));
+                MRC_TRY(add_elements(&all.row, last[-1].data, last->data));
                 last--, all.count--;
                 last->level++, last->index /= 2;
             }
@@ -270,7 +270,7 @@ static mercer_status sum_ranks(sum_job *self, char *parts)
     slice_of(self, comm->rank, &first, &mine);
     MRC_TRY(exchange_nodes(self));
     MRC_TRY(finish_tree(self, mine, &sum));
-    MRC_TRY(move(self, self->carrier, result + first * self->size, self->carrier, sum, mine));
+    MRC_TRY(move_piece(self, self->carrier, result + first * self->size, self->carrier, sum, mine));
     if (!self->one_round) {
         mrc_piece *slices = comm->pieces + comm->ranks;
         for (int r = 0; r < comm->ranks; r++) {
@@ -280,7 +280,7 @@ static mercer_status sum_ranks(sum_job *self, char *parts)
         if (self->carrier) MRC_TRY(self->carrier->sync(self->carrier->self));
         MRC_TRY(mrc_comm_gather(comm, memory_of(self->carrier), slices));
     }
-    return direct ? MERCER_OK : move(self, self->worker, parts, self->carrier, result, self->elements);
+    return direct ? MERCER_OK : move_piece(self, self->worker, parts, self->carrier, result, self->elements);
 }
 
 /* Allocates memory for messages (nodes to send, nodes received, and the result if it cannot be formed in place) and
@@ -336,7 +336,7 @@ mercer_status mrc_comm_gather(mrc_comm *comm, mrc_memory memory, const mrc_piece
     if (comm->ranks == 1) return MERCER_OK;
     mrc_piece *send = comm->pieces;
     for (int r = 0; r < comm->ranks; r++) send[r] = all[comm->rank];
-    return exchange(comm, memory, send, all);
+    return exchange_pieces(comm, memory, send, all);
 }
 
 mercer_status mrc_comm_spread(mrc_comm *comm, mrc_memory memory, int from, void *data, int64_t bytes)
@@ -347,7 +347,7 @@ mercer_status mrc_comm_spread(mrc_comm *comm, mrc_memory memory, int from, void 
         send[r] = (mrc_piece){data, comm->rank == from ? bytes : 0};
         receive[r] = (mrc_piece){data, r == from ? bytes : 0};
     }
-    return exchange(comm, memory, send, receive);
+    return exchange_pieces(comm, memory, send, receive);
 }
 
 mercer_status mrc_comm_broadcast(mrc_comm *comm, void *data, int64_t bytes)

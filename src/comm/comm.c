@@ -112,7 +112,7 @@ void mrc_comm_rows(const mrc_comm *comm, int64_t p, int rank, int64_t *first, in
 enum { LIST_CHARS = 200 };
 
 /* Lists up to three missing ranks: "rank 2 (node7, process 1234), rank 3 ...". */
-static void list_missing(int ranks, const mrc_rank_place *places, const unsigned char *missing, char *text)
+static void list_missing(int ranks, const mrc_rank_process *places, const unsigned char *missing, char *text)
 {
     int used = 0, listed = 0, all = 0;
     for (int r = 0; r < ranks; r++) all += missing[r];

@@ -22,10 +22,10 @@ typedef struct mercer_comm mrc_comm;
 
 /* Host and process of a rank, for error messages. */
 enum { MRC_HOST_CHARS = 64 };
-typedef struct mrc_rank_place {
+typedef struct mrc_rank_process {
     char host[MRC_HOST_CHARS];
     int64_t process;
-} mrc_rank_place;
+} mrc_rank_process;
 
 /* How to exchange device memory. AUTO: from GPU to GPU if all ranks can, else through host memory. NEVER: through host
    memory. ALWAYS: from GPU to GPU; an error if that is impossible. */
@@ -46,9 +46,9 @@ struct mercer_comm {
     void (*leaving)(void *user, int code, const char *text); /* called before the exit message is sent, or NULL */
     void *leaving_user;
     int64_t exchanges, bytes_sent, bytes_received;
-    mrc_piece *pieces;      /* (2 ranks) scratch space of the collectives */
-    unsigned char *missing; /* (ranks) scratch space of exchanges */
-    mrc_rank_place *places; /* (ranks) host and process of each rank; NULL: unknown */
+    mrc_piece *pieces;        /* (2 ranks) scratch space of the collectives */
+    unsigned char *missing;   /* (ranks) scratch space of exchanges */
+    mrc_rank_process *places; /* (ranks) host and process of each rank; NULL: unknown */
     mrc_link_wish wish;
     bool link_settled; /* mrc_comm_link has been called */
     mrc_link *link;    /* link for device memory (comm_link.c); NULL: exchanges go through host memory */

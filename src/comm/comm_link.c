@@ -103,7 +103,7 @@ typedef struct candidate {
 } candidate;
 
 /* Fills in the data of this rank: its GPU, or why it has none that can be linked. */
-static void introduce(mrc_comm *comm, int device, candidate *self)
+static void introduce_link(mrc_comm *comm, int device, candidate *self)
 {
     mrc_comm_error failure = {.kind = MRC_COMM_ERROR_DONE};
     const void *table;
@@ -147,7 +147,7 @@ typedef struct invitation {
 } invitation;
 
 /* Joins the link: succeeds on all ranks or on none. */
-static mercer_status join(mrc_comm *comm, int device)
+static mercer_status join_link(mrc_comm *comm, int device)
 {
     invitation all = {.failure = {.kind = MRC_COMM_ERROR_DONE}};
     mrc_link *link = comm->link;
@@ -169,12 +169,12 @@ static mercer_status join(mrc_comm *comm, int device)
 static mercer_status try_link(mrc_comm *comm, int device, char *why_not, int *insists)
 {
     candidate own, *all;
-    introduce(comm, device, &own);
+    introduce_link(comm, device, &own);
     MRC_SCOPE(scope, comm->context);
     MRC_TRY(mrc_comm_records(comm, &scope, &own, sizeof own, &all));
     compare_candidates(comm, all, why_not, insists);
     if (why_not[0]) return MERCER_OK;
-    mercer_status status = join(comm, device);
+    mercer_status status = join_link(comm, device);
     if (status == MERCER_OK || comm->broken || mrc_comm_listen(comm, false) != MERCER_OK) return status;
     snprintf(why_not, 2 * WHY_CHARS, "%.*s", 2 * WHY_CHARS - 1, mrc_last_error(comm->context));
     return MERCER_OK;

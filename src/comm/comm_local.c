@@ -48,7 +48,7 @@ static void fill_failure(mrc_barrier_result result, const mrc_exit_message *mess
 }
 
 /* Copies the pieces for this rank from the others. The sizes of both sides agree unless the ranks' calls differ. */
-static void take(const local_rank *self, const mrc_piece *receive, mrc_comm_error *failure)
+static void take_message(const local_rank *self, const mrc_piece *receive, mrc_comm_error *failure)
 {
     for (int r = 0; r < self->ranks; r++) {
         if (r == self->rank) continue;
@@ -64,8 +64,8 @@ static void take(const local_rank *self, const mrc_piece *receive, mrc_comm_erro
     }
 }
 
-static void exchange(void *state, const mrc_piece *send, const mrc_piece *receive, double deadline,
-                     mrc_comm_error *failure)
+static void exchange_local(void *state, const mrc_piece *send, const mrc_piece *receive, double deadline,
+                           mrc_comm_error *failure)
 {
     local_rank *self = state;
     mrc_exit_message message;
@@ -73,7 +73,7 @@ static void exchange(void *state, const mrc_piece *send, const mrc_piece *receiv
     mrc_barrier_result result = mrc_barrier_wait(self->barrier, self->rank, deadline, failure->missing, &message);
     fill_failure(result, &message, deadline, failure);
     if (result != MRC_BARRIER_PASSED) return;
-    take(self, receive, failure);
+    take_message(self, receive, failure);
     /* no deadline, because all ranks have arrived and are only copying */
     mrc_barrier_wait(self->barrier, self->rank, 0, failure->missing, &message);
 }
@@ -89,7 +89,7 @@ static void listen_to(void *state, int alive, mrc_comm_error *failure)
 }
 
 /* Leaves the barrier. It stores the message, so there is no delivery to wait for. */
-static void leave(void *state, int code, const char *text, double patience, mrc_comm_error *failure)
+static void leave_local(void *state, int code, const char *text, double patience, mrc_comm_error *failure)
 {
     local_rank *self = state;
     mrc_exit_message message = {.party = self->rank, .code = code};
@@ -106,7 +106,7 @@ static void close_rank(void *state, int orderly)
     local_rank *self = state;
     mrc_comm_error failure;
     (void)orderly;
-    if (self->barrier && !self->left) leave(self, 0, "it has closed its communicator", 0, &failure);
+    if (self->barrier && !self->left) leave_local(self, 0, "it has closed its communicator", 0, &failure);
     if (self->barrier) mrc_barrier_release(self->barrier);
     mrc_free(self->context, self->all);
     mrc_free(self->context, self);
@@ -119,7 +119,7 @@ static mercer_status create_one(mrc_comm **out, mercer_context *context, int ran
                                 double deadline)
 {
     static const mrc_module module = {
-        .name = "threads", .exchange = exchange, .listen = listen_to, .leave = leave, .close = close_rank};
+        .name = "threads", .exchange = exchange_local, .listen = listen_to, .leave = leave_local, .close = close_rank};
     MRC_OWNED(mrc_release_comm) mrc_comm *comm = NULL;
     local_rank *self;
     MRC_TRY(mrc_comm_allocate(&comm, context, rank, ranks, shards, deadline));
@@ -132,7 +132,7 @@ static mercer_status create_one(mrc_comm **out, mercer_context *context, int ran
 }
 
 /* Connects the ranks by the barrier; if it is NULL, frees them all. */
-static void join(mrc_comm **all, int ranks, mrc_barrier *barrier)
+static void join_local(mrc_comm **all, int ranks, mrc_barrier *barrier)
 {
     for (int r = 0; r < ranks; r++) {
         if (barrier) {
@@ -158,6 +158,6 @@ mercer_status mrc_comm_create_local(mrc_comm **out, mercer_context *const *conte
     mrc_barrier *barrier = status == MERCER_OK ? mrc_barrier_create(ranks) : NULL;
     if (status == MERCER_OK && !barrier)
         status = mrc_fail(contexts[0], MERCER_ERROR_MEMORY, "out of memory for the barrier of the ranks");
-    join(out, ranks, barrier);
+    join_local(out, ranks, barrier);
     return status;
 }

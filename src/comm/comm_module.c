@@ -98,24 +98,24 @@ mercer_status mrc_module_load(mercer_context *context, const char *name, const c
 /* ---- Joining a job -------------------------------------------------------------------------------------------- */
 
 /* Sends host and process of this rank to all others, for their messages. */
-static mercer_status introduce(mrc_comm *comm)
+static mercer_status introduce_module(mrc_comm *comm)
 {
-    mrc_rank_place own = {.process = (int64_t)getpid()};
+    mrc_rank_process own = {.process = (int64_t)getpid()};
     if (gethostname(own.host, sizeof own.host - 1) != 0) snprintf(own.host, sizeof own.host, "?");
     MRC_SCOPE(scope, comm->context);
     MRC_TRY(mrc_comm_records(comm, &scope, &own, sizeof own, &comm->places));
-    mrc_scope_keep(&scope);
+    mrc_scope_disown(&scope);
     return MERCER_OK;
 }
 
 /* Checks that every rank gets at least one shard, and introduces the ranks to each other. */
-static mercer_status join(mrc_comm *comm)
+static mercer_status join_module(mrc_comm *comm)
 {
     if (comm->ranks > mrc_comm_shards(comm, INT64_MAX / 4))
         return mrc_fail(comm->context, MERCER_ERROR_ARGUMENT,
                         "%d ranks are more than the %d shards of the centers; use at least one shard per rank",
                         comm->ranks, mrc_comm_shards(comm, INT64_MAX / 4));
-    return introduce(comm);
+    return introduce_module(comm);
 }
 
 mercer_status mrc_comm_create_module(mrc_comm **out, mercer_context *context, const char *name, int shards,
@@ -135,7 +135,7 @@ mercer_status mrc_comm_create_module(mrc_comm **out, mercer_context *context, co
     if (status != MERCER_OK) module->close(state, 0);
     MRC_TRY(status);
     (*out)->module = module, (*out)->state = state;
-    status = join(*out);
+    status = join_module(*out);
     if (status == MERCER_OK) return MERCER_OK;
     (*out)->broken = true; /* closing must not wait for the other ranks, which may be in another call */
     mrc_comm_free(*out);

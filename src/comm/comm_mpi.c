@@ -56,7 +56,7 @@ static double now(void)
 }
 
 /* Reports an error code of MPI. */
-static void fail(mrc_comm_error *failure, int code)
+static void fail_mpi(mrc_comm_error *failure, int code)
 {
     int length = 0;
     char text[MPI_MAX_ERROR_STRING] = "";
@@ -81,7 +81,7 @@ static void close_module(void *state, int orderly)
 }
 
 /* Initializes MPI unless the program has done so, and creates a communicator of its own for the module's messages. */
-static int start(mpi_state *self)
+static int start_mpi(mpi_state *self)
 {
     int initialized = 0, provided = 0, code;
     MPI_Initialized(&initialized);
@@ -106,13 +106,13 @@ static void open_module(void **state, int *rank, int *ranks, mrc_comm_error *fai
 {
     *state = NULL;
     mpi_state *self = calloc(1, sizeof *self);
-    int code = self ? start(self) : MPI_ERR_NO_MEM;
+    int code = self ? start_mpi(self) : MPI_ERR_NO_MEM;
     if (self && code == MPI_SUCCESS) {
         self->alive = calloc((size_t)self->ranks, sizeof *self->alive);
         self->telling = malloc((size_t)self->ranks * sizeof *self->telling);
     }
     if (!self || code != MPI_SUCCESS || !self->alive || !self->telling) {
-        fail(failure, code != MPI_SUCCESS ? code : MPI_ERR_NO_MEM);
+        fail_mpi(failure, code != MPI_SUCCESS ? code : MPI_ERR_NO_MEM);
         if (self) close_module(self, 0);
         return;
     }
@@ -127,13 +127,13 @@ static void open_module(void **state, int *rank, int *ranks, mrc_comm_error *fai
 /* Receives pending ALIVE and LEFT messages, without waiting. */
 static void hear(mpi_state *self)
 {
-    int there = 0;
+    int on_device = 0;
     MPI_Status status;
-    while (MPI_Iprobe(MPI_ANY_SOURCE, TAG_ALIVE, self->comm, &there, &status) == MPI_SUCCESS && there) {
+    while (MPI_Iprobe(MPI_ANY_SOURCE, TAG_ALIVE, self->comm, &on_device, &status) == MPI_SUCCESS && on_device) {
         MPI_Recv(NULL, 0, MPI_BYTE, status.MPI_SOURCE, TAG_ALIVE, self->comm, MPI_STATUS_IGNORE);
         self->alive[status.MPI_SOURCE] = now();
     }
-    while (MPI_Iprobe(MPI_ANY_SOURCE, TAG_LEFT, self->comm, &there, &status) == MPI_SUCCESS && there) {
+    while (MPI_Iprobe(MPI_ANY_SOURCE, TAG_LEFT, self->comm, &on_device, &status) == MPI_SUCCESS && on_device) {
         notice message = {0};
         MPI_Recv(&message, (int)sizeof message, MPI_BYTE, status.MPI_SOURCE, TAG_LEFT, self->comm, MPI_STATUS_IGNORE);
         if (self->left >= 0 && status.MPI_SOURCE != 0) continue; /* rank 0's message takes precedence */
@@ -172,7 +172,7 @@ static int chunks_of(const mrc_piece *piece)
 }
 
 /* Grows the arrays of requests. Returns 0 on success. */
-static int make_room(mpi_state *self, int needed)
+static int reserve_requests(mpi_state *self, int needed)
 {
     if (needed <= self->room) return 0;
     free(self->requests), free(self->statuses), free(self->done), free(self->peers);
@@ -226,7 +226,7 @@ static void rest(int64_t turn)
 static void wait_all(mpi_state *self, int count, double deadline, mrc_comm_error *failure)
 {
     double begin = now(), news = begin, time = begin;
-    int left = count, told = 0;
+    int left = count, warned = 0;
     for (int64_t turn = 0; left > 0; turn++) {
         int some = 0;
         int code = MPI_Testsome(count, self->requests, &some, self->done, self->statuses);
@@ -235,7 +235,7 @@ static void wait_all(mpi_state *self, int count, double deadline, mrc_comm_error
             if (self->left >= 0)
                 tell_left(self, failure);
             else
-                fail(failure, code);
+                fail_mpi(failure, code);
             return;
         }
         if (some == MPI_UNDEFINED) return;
@@ -252,9 +252,9 @@ static void wait_all(mpi_state *self, int count, double deadline, mrc_comm_error
             tell_left(self, failure);
             return;
         }
-        if (!told && time - news > deadline / 2) {
+        if (!warned && time - news > deadline / 2) {
             tell_alive(self);
-            told = 1;
+            warned = 1;
         }
         if (left > 0 && time - news > deadline) {
             name_missing(self, count, begin, failure);
@@ -263,16 +263,16 @@ static void wait_all(mpi_state *self, int count, double deadline, mrc_comm_error
     }
 }
 
-static void exchange(void *state, const mrc_piece *send, const mrc_piece *receive, double deadline,
-                     mrc_comm_error *failure)
+static void exchange_mpi(void *state, const mrc_piece *send, const mrc_piece *receive, double deadline,
+                         mrc_comm_error *failure)
 {
     mpi_state *self = state;
     int needed = 0, count = 0, code = MPI_SUCCESS;
     failure->kind = MRC_COMM_ERROR_DONE;
     for (int r = 0; r < self->ranks; r++)
         if (r != self->rank) needed += chunks_of(&send[r]) + chunks_of(&receive[r]);
-    if (make_room(self, needed) != 0) {
-        fail(failure, MPI_ERR_NO_MEM);
+    if (reserve_requests(self, needed) != 0) {
+        fail_mpi(failure, MPI_ERR_NO_MEM);
         return;
     }
     /* Each rank begins with its neighbor, so that no rank gets all messages at once. */
@@ -282,7 +282,7 @@ static void exchange(void *state, const mrc_piece *send, const mrc_piece *receiv
     for (int step = 1; step < self->ranks && code == MPI_SUCCESS; step++)
         code = post(self, &send[(self->rank + step) % self->ranks], (self->rank + step) % self->ranks, 1, &count);
     if (code != MPI_SUCCESS)
-        fail(failure, code);
+        fail_mpi(failure, code);
     else
         wait_all(self, count, deadline, failure);
 }
@@ -298,7 +298,7 @@ static void listen_to(void *state, int alive, mrc_comm_error *failure)
 
 /* ---- Leaving -------------------------------------------------------------------------------------------------- */
 
-static void leave(void *state, int code, const char *text, double patience, mrc_comm_error *failure)
+static void leave_mpi(void *state, int code, const char *text, double patience, mrc_comm_error *failure)
 {
     mpi_state *self = state;
     int count = 0;
@@ -306,7 +306,7 @@ static void leave(void *state, int code, const char *text, double patience, mrc_
     failure->kind = MRC_COMM_ERROR_DONE;
     self->exit_message.code = (int32_t)code;
     snprintf(self->exit_message.text, sizeof self->exit_message.text, "%s", text);
-    if (make_room(self, self->ranks) != 0) return;
+    if (reserve_requests(self, self->ranks) != 0) return;
     for (int r = 0; r < self->ranks; r++)
         if (r != self->rank && MPI_Isend(&self->exit_message, (int)sizeof self->exit_message, MPI_BYTE, r, TAG_LEFT,
                                          self->comm, &self->requests[count]) == MPI_SUCCESS)
@@ -333,9 +333,9 @@ const void *mercer_comm_module(void)
     static const mrc_module module = {.version = MRC_MODULE_VERSION,
                                       .name = "MPI",
                                       .open = open_module,
-                                      .exchange = exchange,
+                                      .exchange = exchange_mpi,
                                       .listen = listen_to,
-                                      .leave = leave,
+                                      .leave = leave_mpi,
                                       .close = close_module};
     return &module;
 }

@@ -113,7 +113,7 @@ static void open_link(void **state, const unsigned char id[MRC_LINK_ID], int ran
 /* ---- Exchange ------------------------------------------------------------------------------------------------- */
 
 /* Queues all sends and receives as one group, without which pairs of ranks could wait for each other. */
-static void start(void *state, const mrc_piece *send, const mrc_piece *receive, mrc_comm_error *failure)
+static void start_nccl(void *state, const mrc_piece *send, const mrc_piece *receive, mrc_comm_error *failure)
 {
     nccl_state *self = state;
     int bad = bad_cuda(cudaSetDevice(self->device), "choosing the GPU", failure) ||
@@ -160,7 +160,7 @@ const void *mercer_link_module(void)
                                            .place = place,
                                            .identify = identify,
                                            .open = open_link,
-                                           .start = start,
+                                           .start = start_nccl,
                                            .poll = poll_link,
                                            .close = close_link};
     return &module;

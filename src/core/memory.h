@@ -100,7 +100,7 @@ mercer_status mrc_scope_alloc_zero(mrc_scope *scope, void *out, int64_t count, i
 mercer_status mrc_scope_add(mrc_scope *scope, void (*release)(void *owner, void *thing), void *owner, void *thing);
 void mrc_scope_close(mrc_scope *scope);
 /* Empties the scope without releasing its resources: the caller owns them from now on. */
-static inline void mrc_scope_keep(mrc_scope *scope)
+static inline void mrc_scope_disown(mrc_scope *scope)
 {
     scope->count = 0;
 }

@@ -116,7 +116,7 @@ static const mrc_spec_form *form_at(const mrc_spec_grammar *grammar, int index)
     return (const mrc_spec_form *)((const char *)grammar->forms + (size_t)index * grammar->stride);
 }
 
-static void append(char *text, size_t size, const char *more)
+static void append_text(char *text, size_t size, const char *more)
 {
     size_t used = strlen(text);
     snprintf(text + used, size - used, "%s", more);
@@ -164,8 +164,8 @@ static mercer_status fail_name(mercer_context *context, const mrc_spec_grammar *
     for (int i = 0; i < grammar->count; i++) {
         const char *known = form_at(grammar, i)->name;
         if (strncmp(known, form_at(grammar, i)->example, strlen(known)) != 0) continue; /* an old name */
-        if (i > 0) append(names, sizeof names, ", ");
-        append(names, sizeof names, known);
+        if (i > 0) append_text(names, sizeof names, ", ");
+        append_text(names, sizeof names, known);
         mrc_consider_name(name, known, &best, &fewest);
     }
     suggest(best, hint, sizeof hint);
@@ -185,9 +185,9 @@ static void list_parameters(const mrc_spec_form *form, char *text, size_t size)
         mrc_parameter_range(parameter, range, sizeof range);
         snprintf(item, sizeof item, "%s%s (%s%s)", i ? ", " : "", parameter->name, range,
                  parameter->required ? ", required" : "");
-        append(text, size, item);
+        append_text(text, size, item);
     }
-    if (!text[0]) append(text, size, "none");
+    if (!text[0]) append_text(text, size, "none");
 }
 
 static mercer_status fail_parameter(mercer_context *context, const mrc_spec_grammar *grammar, const mrc_spec_form *form,

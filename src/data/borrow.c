@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* Allocates a dataset as a shallow copy of `like`, including its owning pointers, which the caller must replace. */
-static mercer_status allocate(mercer_dataset **out, mercer_context *context, const mercer_dataset *like)
+static mercer_status allocate_parts(mercer_dataset **out, mercer_context *context, const mercer_dataset *like)
 {
     MRC_TRY(mrc_alloc_zero(context, out, 1, sizeof(mercer_dataset), "the dataset"));
     **out = *like;
@@ -33,7 +33,7 @@ mercer_status mrc_dataset_make_keys(mercer_dataset *dataset, mrc_key_kind kind, 
     return MERCER_OK;
 }
 
-mercer_status mrc_dataset_keep_schema(mercer_dataset *dataset, const char *text)
+mercer_status mrc_dataset_copy_schema(mercer_dataset *dataset, const char *text)
 {
     if (!text) return MERCER_OK;
     int64_t size = (int64_t)strlen(text) + 1;
@@ -74,7 +74,7 @@ mercer_status mrc_dataset_range(mercer_dataset **out, const mercer_dataset *from
 {
     MRC_OWNED(mrc_release_dataset) mercer_dataset *self = NULL;
     *out = NULL;
-    MRC_TRY(allocate(&self, from->context, from));
+    MRC_TRY(allocate_parts(&self, from->context, from));
     self->borrowed = true;
     self->x_memory = self->y_memory = self->label_memory = self->weight_memory = self->key_memory = NULL;
     self->label_text = self->feature_text = self->target_text = self->unused_text = self->schema_text = NULL;
@@ -82,7 +82,7 @@ mercer_status mrc_dataset_range(mercer_dataset **out, const mercer_dataset *from
     self->rows = rows;
     cut_matrix(&self->x, first, rows);
     cut_matrix(&self->y, first, rows);
-    cut_matrix(&self->there, first, rows);
+    cut_matrix(&self->on_device, first, rows);
     if (self->labels) self->labels += first;
     if (self->weights) self->weights += first;
     if (self->keys) self->keys += first;
@@ -128,11 +128,11 @@ mercer_status mrc_dataset_from_arrays(mercer_dataset **out, mercer_context *cont
                                                              : MRC_KEYS_NONE,
                                  .borrowed = true};
     MRC_OWNED(mrc_release_dataset) mercer_dataset *self = NULL;
-    MRC_TRY(allocate(&self, context, &like));
+    MRC_TRY(allocate_parts(&self, context, &like));
     MRC_TRY(mrc_dataset_copy_names(self, arrays->label_names, self->outputs, &self->label_text, &self->label_names));
     MRC_TRY(
         mrc_dataset_copy_names(self, arrays->feature_names, self->features, &self->feature_text, &self->feature_names));
-    MRC_TRY(mrc_dataset_keep_schema(self, arrays->schema));
+    MRC_TRY(mrc_dataset_copy_schema(self, arrays->schema));
     *out = self, self = NULL;
     return MERCER_OK;
 }

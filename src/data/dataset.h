@@ -45,8 +45,8 @@ struct mercer_dataset {
     mercer_matrix x; /* (rows, features); data is NULL if synthetic or in parts */
     /* (rows, outputs) f32 or f64 targets; data is NULL if in parts; all fields 0 unless values are stored */
     mercer_matrix y;
-    mercer_matrix there; /* copy of x on the context's device, owned by the caller; data is NULL if there is none */
-    int32_t *labels;     /* (rows) class numbers; NULL unless classification with stored labels */
+    mercer_matrix on_device; /* copy of x on the context's device, owned by the caller; data is NULL if there is none */
+    int32_t *labels;         /* (rows) class numbers; NULL unless classification with stored labels */
     const char *const *label_names;   /* (outputs) class names, or NULL */
     const char *const *feature_names; /* (features) names, or NULL */
     const char *const *target_names;  /* names of the target columns: 1 for classes, else (outputs); or NULL */
@@ -118,7 +118,7 @@ mercer_status mrc_dataset_make_keys(mercer_dataset *dataset, mrc_key_kind kind, 
 mercer_status mrc_dataset_copy_names(mercer_dataset *dataset, const char *const *names, int64_t count, void **memory,
                                      const char *const **list);
 /* Copies a schema's text into the dataset. Does nothing if text is NULL. */
-mercer_status mrc_dataset_keep_schema(mercer_dataset *dataset, const char *text);
+mercer_status mrc_dataset_copy_schema(mercer_dataset *dataset, const char *text);
 
 /* Schema, names and sizes that samples must match to have the same features and classes. */
 typedef struct mrc_sample_form {

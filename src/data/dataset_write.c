@@ -38,7 +38,7 @@ static mercer_status text_flush(text_writer *self)
 }
 
 /* Appends text to the buffer, and writes the buffer whenever it is full. */
-static void put(text_writer *self, const char *text, int64_t length)
+static void put_cell(text_writer *self, const char *text, int64_t length)
 {
     while (length > 0) {
         if (self->used == BUFFER_BYTES) text_flush(self);
@@ -53,23 +53,23 @@ static void put_name(text_writer *self, const char *name)
 {
     const char special[] = {self->separator, '"', '\n', '\r', 0};
     bool quoted = !*name || strpbrk(name, special);
-    if (quoted) put(self, "\"", 1);
+    if (quoted) put_cell(self, "\"", 1);
     for (const char *quote; (quote = strchr(name, '"')); name = quote + 1) {
-        put(self, name, quote + 1 - name);
-        put(self, "\"", 1);
+        put_cell(self, name, quote + 1 - name);
+        put_cell(self, "\"", 1);
     }
-    put(self, name, (int64_t)strlen(name));
-    if (quoted) put(self, "\"", 1);
+    put_cell(self, name, (int64_t)strlen(name));
+    if (quoted) put_cell(self, "\"", 1);
 }
 
 /* Writes a line of names. */
 static mercer_status text_names(text_writer *self, const char *const *names, int64_t count)
 {
     for (int64_t i = 0; i < count; i++) {
-        if (i > 0) put(self, &self->separator, 1);
+        if (i > 0) put_cell(self, &self->separator, 1);
         put_name(self, names[i]);
     }
-    put(self, "\n", 1);
+    put_cell(self, "\n", 1);
     return self->status;
 }
 
@@ -80,14 +80,14 @@ static mercer_status text_rows(text_writer *self, const mercer_matrix *rows)
         for (int64_t j = 0; j < rows->cols; j++) {
             char number[NUMBER_CHARS];
             double value = mrc_load(rows, i, j);
-            if (j > 0) put(self, &self->separator, 1);
+            if (j > 0) put_cell(self, &self->separator, 1);
             if (rows->dtype == MERCER_F64)
                 mrc_print_number(value, number, sizeof number);
             else
                 mrc_print_single((float)value, number, sizeof number);
-            put(self, number, (int64_t)strlen(number));
+            put_cell(self, number, (int64_t)strlen(number));
         }
-        put(self, "\n", 1);
+        put_cell(self, "\n", 1);
     }
     return self->status;
 }

@@ -86,7 +86,7 @@ mercer_status mrc_equal_rows(const mercer_dataset *data, const int64_t *rows, in
     MRC_TRY(hash_rows(&scope, data, rows, count, with_targets, &hashes));
     for (int64_t i = 0, first = 0; i < count; i++) {
         if (i > 0 && !is_equal(&hashes[i], &hashes[i - 1])) first = i;
-        id[hashes[i].place] = hashes[first].place; /* the smallest place, because the sort breaks ties by place */
+        id[hashes[i].place] = hashes[first].place; /* the smallest index, because the sort orders equal keys by index */
     }
     *distinct = number_firsts(id, count);
     return MERCER_OK;

@@ -12,7 +12,7 @@
 enum { BLOCKS = 64, BLOCK_BYTES = 1 << 16, WHOLE_BYTES = 1 << 30 };
 
 /* Hashes data with the previous hash as the seed, so that the result depends on all data so far. */
-static uint64_t mix(uint64_t hash, const void *data, int64_t bytes)
+static uint64_t mix_block(uint64_t hash, const void *data, int64_t bytes)
 {
     return XXH3_64bits_withSeed(data, (size_t)bytes, hash);
 }
@@ -44,7 +44,7 @@ static uint64_t mix_range(uint64_t hash, const stored *rows, int64_t at, int64_t
     bool apart = rows->whole->ld > rows->whole->cols && rows->whole->rows > 1;
     if (rows->parts->count == 0 && apart && row > 0)
         return mix_apart(hash, rows, row, rows->whole->ld * size, at, bytes);
-    if (rows->parts->count == 0) return mix(hash, (const char *)rows->whole->data + at, bytes);
+    if (rows->parts->count == 0) return mix_block(hash, (const char *)rows->whole->data + at, bytes);
     XXH3_64bits_reset_withSeed(rows->state, hash);
     for (int64_t i = 0; i < rows->parts->count; i++) {
         const mrc_part *part = &rows->parts->list[i];
@@ -75,7 +75,7 @@ static uint64_t mix_stored(uint64_t hash, const mercer_dataset *dataset, XXH3_st
 {
     const stored x = {&dataset->x, &dataset->x_parts, state, most}, y = {&dataset->y, &dataset->y_parts, state, most};
     hash = mix_samples(hash, &x);
-    if (dataset->labels) hash = mix(hash, dataset->labels, dataset->rows * (int64_t)sizeof(int32_t));
+    if (dataset->labels) hash = mix_block(hash, dataset->labels, dataset->rows * (int64_t)sizeof(int32_t));
     if (!mrc_dataset_has_values(dataset)) return hash;
     return mix_range(hash, &y, 0, dataset->rows * dataset->y.cols * mrc_dtype_size(dataset->y.dtype));
 }
@@ -91,8 +91,8 @@ static mercer_status mix_computed(uint64_t *hash, const mercer_dataset *dataset)
     for (int64_t i = 0; i < count; i++) {
         int64_t at = count > 1 ? (dataset->rows - 1) / (count - 1) * i : 0;
         mrc_dataset_fetch(dataset, NULL, at, &x, &y, NULL);
-        *hash = mix(*hash, x.data, row);
-        *hash = mix(*hash, y.data, dataset->outputs * (int64_t)sizeof(double));
+        *hash = mix_block(*hash, x.data, row);
+        *hash = mix_block(*hash, y.data, dataset->outputs * (int64_t)sizeof(double));
     }
     return MERCER_OK;
 }
@@ -102,7 +102,7 @@ mercer_status mrc_dataset_hash(const mercer_dataset *dataset, int64_t most, uint
     if (!dataset) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "dataset is NULL");
     if (!out) return mrc_fail(dataset->context, MERCER_ERROR_ARGUMENT, "out is NULL");
     int64_t shape[] = {dataset->rows, dataset->features, dataset->outputs, dataset->dtype, dataset->task};
-    uint64_t hash = mix(0, shape, sizeof shape);
+    uint64_t hash = mix_block(0, shape, sizeof shape);
     if (dataset->synth) {
         MRC_TRY(mix_computed(&hash, dataset));
     } else {
@@ -112,7 +112,7 @@ mercer_status mrc_dataset_hash(const mercer_dataset *dataset, int64_t most, uint
         XXH3_freeState(state);
     }
     for (int64_t i = 0; dataset->label_names && i < dataset->outputs; i++)
-        hash = mix(hash, dataset->label_names[i], (int64_t)strlen(dataset->label_names[i]) + 1);
+        hash = mix_block(hash, dataset->label_names[i], (int64_t)strlen(dataset->label_names[i]) + 1);
     *out = hash;
     return MERCER_OK;
 }

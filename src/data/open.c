@@ -22,10 +22,10 @@ static mercer_status open_arrays(mrc_opening *self, mrc_files *files)
     mercer_dataset *dataset = self->dataset;
     int64_t total;
     MRC_TRY(mrc_files_parse(files, self->options->raw, &total));
-    MRC_TRY(mrc_slice_settle(&self->slice, self->context, files->name, total));
+    MRC_TRY(mrc_slice_resolve(&self->slice, self->context, files->name, total));
     MRC_TRY(mrc_files_parts(files, &self->slice, false, &dataset->x_parts));
     set_image(dataset, files->arrays);
-    mrc_parts_settle(self->context, &dataset->x_parts, &dataset->x, &dataset->x_map, &dataset->x_memory);
+    mrc_parts_finish(self->context, &dataset->x_parts, &dataset->x, &dataset->x_map, &dataset->x_memory);
     return MERCER_OK;
 }
 
@@ -36,7 +36,7 @@ static mercer_status open_text(mrc_opening *self, const mrc_files *files)
     reading.want_targets = !self->options->y && self->options->task != MERCER_TASK_UNLABELED;
     MRC_TRY(files->format->read_samples(&reading, self->dataset));
     self->slice = reading.slice;
-    return reading.have_targets ? mrc_opening_settle(self, &reading.targets) : MERCER_OK;
+    return reading.have_targets ? mrc_opening_finish_targets(self, &reading.targets) : MERCER_OK;
 }
 
 static mercer_status open_samples(mrc_opening *self)

@@ -5,7 +5,7 @@
 #include "core/memory.h"
 #include "data/opening.h"
 
-mercer_status mrc_slice_settle(mrc_slice *slice, mercer_context *context, const char *name, int64_t total)
+mercer_status mrc_slice_resolve(mrc_slice *slice, mercer_context *context, const char *name, int64_t total)
 {
     int64_t end;
     slice->total = total;
@@ -40,11 +40,11 @@ void mrc_reading_close(mrc_reading *reading)
     mrc_targets_close(&reading->targets);
 }
 
-mercer_status mrc_opening_settle(mrc_opening *opening, mrc_targets *targets)
+mercer_status mrc_opening_finish_targets(mrc_opening *opening, mrc_targets *targets)
 {
     const mercer_dataset_options *options = opening->options;
     mrc_target_wish wish = {options->task, options->labels, options->label_count};
-    return mrc_targets_settle(targets, &wish, opening->dataset);
+    return mrc_targets_finish(targets, &wish, opening->dataset);
 }
 
 /* ---- Opening ------------------------------------------------------------------------------------------------- */
@@ -153,7 +153,7 @@ mercer_status mrc_files_parts(mrc_files *self, const mrc_slice *slice, bool real
     return MERCER_OK;
 }
 
-void mrc_parts_settle(mercer_context *context, mrc_parts *parts, mercer_matrix *matrix, mrc_mapping *map, void **memory)
+void mrc_parts_finish(mercer_context *context, mrc_parts *parts, mercer_matrix *matrix, mrc_mapping *map, void **memory)
 {
     const mrc_part *last = &parts->list[parts->count - 1];
     *matrix = mrc_view(NULL, last->first + last->rows.rows, last->rows.cols, last->rows.dtype);

@@ -54,7 +54,7 @@ static mercer_status collect_arrays(mrc_opening *self, const mrc_files *files)
         mrc_targets_clear(&targets);
         MRC_TRY(collect_files(&targets, files, &self->slice));
     }
-    return mrc_opening_settle(self, &targets);
+    return mrc_opening_finish_targets(self, &targets);
 }
 
 /* ---- Values -------------------------------------------------------------------------------------------------- */
@@ -78,7 +78,7 @@ static mercer_status take_values(mrc_opening *self, mrc_files *files)
                                  &parts->list[i].rows, NULL));
     dataset->task = MERCER_TASK_REGRESSION;
     dataset->outputs = parts->list[0].rows.cols;
-    mrc_parts_settle(self->context, parts, &dataset->y, &dataset->y_map, &dataset->y_memory);
+    mrc_parts_finish(self->context, parts, &dataset->y, &dataset->y_map, &dataset->y_memory);
     return MERCER_OK;
 }
 
@@ -107,7 +107,7 @@ static mercer_status open_text(mrc_opening *self, const mrc_files *files)
     MRC_OWNED(mrc_reading_close) mrc_reading reading = mrc_opening_reading(self, files);
     MRC_TRY(files->format->read_targets(&reading, self->dataset, self->slice.total));
     MRC_TRY(check_rows(self, reading.slice.total));
-    return reading.have_targets ? mrc_opening_settle(self, &reading.targets) : MERCER_OK;
+    return reading.have_targets ? mrc_opening_finish_targets(self, &reading.targets) : MERCER_OK;
 }
 
 mercer_status mrc_open_targets(mrc_opening *self)

@@ -48,7 +48,7 @@ void mrc_files_close(mrc_files *files);
 mrc_reading mrc_opening_reading(const mrc_opening *opening, const mrc_files *files);
 void mrc_reading_close(mrc_reading *reading);
 /* Moves the collected targets into the dataset, as classes or values. */
-mercer_status mrc_opening_settle(mrc_opening *opening, mrc_targets *targets);
+mercer_status mrc_opening_finish_targets(mrc_opening *opening, mrc_targets *targets);
 /* Array files: reads the headers, checks that they agree, and sets *total to the total number of rows. `raw` is the
    shape of files without a header. */
 mercer_status mrc_files_parse(mrc_files *files, const char *raw, int64_t *total);
@@ -60,7 +60,7 @@ void mrc_files_overlap(const mrc_files *files, const mrc_slice *slice, int64_t i
 mercer_status mrc_files_parts(mrc_files *files, const mrc_slice *slice, bool real, mrc_parts *parts);
 /* Moves a single part into *matrix, *map and *memory. Several parts stay in *parts, and *matrix gets their shape
    without data. */
-void mrc_parts_settle(mercer_context *context, mrc_parts *parts, mercer_matrix *matrix, mrc_mapping *map,
+void mrc_parts_finish(mercer_context *context, mrc_parts *parts, mercer_matrix *matrix, mrc_mapping *map,
                       void **memory);
 
 /* Opens separate files of targets for the dataset's samples. */

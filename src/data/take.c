@@ -11,7 +11,7 @@ static mercer_status copy_names(const mercer_dataset *from, mercer_dataset *to)
     MRC_TRY(mrc_dataset_copy_names(to, from->label_names, from->outputs, &to->label_text, &to->label_names));
     MRC_TRY(mrc_dataset_copy_names(to, from->feature_names, from->features, &to->feature_text, &to->feature_names));
     MRC_TRY(mrc_dataset_copy_names(to, from->target_names, targets, &to->target_text, &to->target_names));
-    MRC_TRY(mrc_dataset_keep_schema(to, from->schema));
+    MRC_TRY(mrc_dataset_copy_schema(to, from->schema));
     return mrc_dataset_copy_names(to, from->unused_names, from->unused, &to->unused_text, &to->unused_names);
 }
 

@@ -111,7 +111,7 @@ mercer_status mrc_targets_again(mrc_targets *self, int32_t entry)
 }
 
 /* Adds a target, as a name or a value, and finds or creates its class unless there are too many. */
-static mercer_status add(mrc_targets *self, const char *text, int64_t length, double value, int64_t place)
+static mercer_status add_target(mrc_targets *self, const char *text, int64_t length, double value, int64_t place)
 {
     if (self->rows == self->room) return fail_room(self);
     self->values[self->rows] = value;
@@ -139,7 +139,7 @@ mercer_status mrc_targets_number(mrc_targets *self, double value, int64_t place)
                         place_text(self, place, where), isnan(value) ? "NaN" : "infinite");
     value += 0.0; /* -0 is 0 */
     if (value != floor(value)) self->whole = false;
-    return add(self, NULL, 0, value, place);
+    return add_target(self, NULL, 0, value, place);
 }
 
 /* Adds a target that is not a number. */
@@ -161,7 +161,7 @@ static mercer_status add_name(mrc_targets *self, const char *text, int64_t lengt
         MRC_TRY(keep_text(self, text, length, &self->text_first));
     }
     self->whole = false;
-    return add(self, text, length, NAN, place);
+    return add_target(self, text, length, NAN, place);
 }
 
 /* Adds a number in the notation that was found. All distinct texts of the first reading fit it, so this can fail only
@@ -421,7 +421,7 @@ static mercer_status check_names(const mrc_targets *self)
         self->path, (long long)self->count, (long long)self->rows, mrc_excerpt(excerpt, text, (int64_t)strlen(text)));
 }
 
-mercer_status mrc_targets_settle(mrc_targets *self, const mrc_target_wish *wish, mercer_dataset *dataset)
+mercer_status mrc_targets_finish(mrc_targets *self, const mrc_target_wish *wish, mercer_dataset *dataset)
 {
     bool classes = wish->task == MERCER_TASK_CLASSIFICATION || wish->labels;
     dataset->distinct = self->whole && !self->too_many && self->text_place < 0 ? self->count : 0;

@@ -80,7 +80,7 @@ mercer_status mrc_targets_text(mrc_targets *targets, const char *text, int64_t l
 bool mrc_targets_find_notation(mrc_targets *targets, const mrc_target_wish *wish);
 /* Decides between classes and values; sets the dataset's task and outputs, and moves either the labels with their names
    or the values y into it. */
-mercer_status mrc_targets_settle(mrc_targets *targets, const mrc_target_wish *wish, mercer_dataset *dataset);
+mercer_status mrc_targets_finish(mrc_targets *targets, const mrc_target_wish *wish, mercer_dataset *dataset);
 
 /* Bytes per row of collected targets, for the memory limit. */
 enum { MRC_TARGET_BYTES = sizeof(double) + sizeof(int32_t) };

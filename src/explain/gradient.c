@@ -265,7 +265,7 @@ typedef struct gradient_block {
 
 /* Stores gradients in the units of the targets; with a target transform (log, rank), in the units of the transformed
    targets. */
-static void store(const mercer_model *model, const mercer_matrix *to, const mercer_matrix *pulled, int64_t d)
+static void store_gradient(const mercer_model *model, const mercer_matrix *to, const mercer_matrix *pulled, int64_t d)
 {
     bool scaled = mrc_units_given(&model->units);
     for (int64_t i = 0; i < to->rows; i++)
@@ -285,7 +285,7 @@ static mercer_status one_block(mercer_model *model, const gradient_block *block,
     MRC_TRY(mrc_check_finite(model->context, "X preprocessed", &points, NULL));
     MRC_TRY(mrc_gradient_product(model->context->backend, &sum, &points, &model->weights, &mapped));
     mrc_preprocess_pull_back(model->preprocess, X, model->weights.cols, &mapped, &pulled);
-    store(model, to, &pulled, X->cols);
+    store_gradient(model, to, &pulled, X->cols);
     return MERCER_OK;
 }
 

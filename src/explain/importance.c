@@ -137,7 +137,7 @@ static mercer_status add_rows(block *self, mercer_evaluation *sums, int64_t firs
 }
 
 /* Computes R2 or accuracy, with `column` permuted unless it is NULL. */
-static mercer_status score(block *self, const mrc_column *column, mrc_rng rng, double *out)
+static mercer_status score_permuted(block *self, const mrc_column *column, mrc_rng rng, double *out)
 {
     const mercer_dataset *data = self->data;
     MRC_OWNED(mrc_release_evaluation) mercer_evaluation *sums = NULL;
@@ -168,7 +168,7 @@ static mercer_status permute(mercer_importance *self, block *rows, const columns
         for (int64_t k = 0; k < self->repeats; k++) {
             double s;
             mrc_rng rng = {options->seed, (uint64_t)(j * self->repeats + k + 1)};
-            MRC_TRY(score(rows, &column, rng, &s));
+            MRC_TRY(score_permuted(rows, &column, rng, &s));
             double drop = self->score - s, delta = drop - mean;
             mean += delta / (double)(k + 1);
             squares += delta * (drop - mean);
@@ -184,8 +184,8 @@ static mercer_status permute(mercer_importance *self, block *rows, const columns
 }
 
 /* Allocates the results and fills them in. */
-static mercer_status measure(mercer_importance *self, mercer_model *model, const mercer_dataset *data,
-                             const mercer_permutation_options *options)
+static mercer_status measure_columns(mercer_importance *self, mercer_model *model, const mercer_dataset *data,
+                                     const mercer_permutation_options *options)
 {
     MRC_OWNED(close_columns) columns all = {0};
     block rows;
@@ -196,7 +196,7 @@ static mercer_status measure(mercer_importance *self, mercer_model *model, const
     MRC_TRY(mrc_alloc(self->context, &self->drops, self->count, 2 * sizeof(double), "importance of columns"));
     self->errors = self->drops + self->count;
     MRC_TRY(open_block(&rows, &scope, model, data));
-    MRC_TRY(score(&rows, NULL, (mrc_rng){0}, &self->score));
+    MRC_TRY(score_permuted(&rows, NULL, (mrc_rng){0}, &self->score));
     return permute(self, &rows, &all, options);
 }
 
@@ -209,7 +209,7 @@ mercer_status mrc_importance_measure(mercer_importance **out, mercer_model *mode
                                 .task = data->task,
                                 .rows = data->rows,
                                 .repeats = options->repeats ? options->repeats : USUAL_REPEATS};
-    MRC_TRY(measure(self, model, data, options));
+    MRC_TRY(measure_columns(self, model, data, options));
     *out = self, self = NULL;
     return MERCER_OK;
 }
@@ -224,7 +224,8 @@ void mrc_importance_free(mercer_importance *importance)
 
 /* Writes up to `room` distinct values of a column to `out`, in ascending order, including the smallest and the largest;
    missing ones are ignored. Returns their number. */
-static int64_t quantiles(const mrc_column *column, const mercer_matrix *x, double *list, double *out, int64_t room)
+static int64_t column_quantiles(const mrc_column *column, const mercer_matrix *x, double *list, double *out,
+                                int64_t room)
 {
     int64_t found = 0, kept = 0, count = 0;
     bool has_flag = column->missing > 0;
@@ -276,7 +277,7 @@ static mercer_status depend(const block *rows, const mrc_column *column, double 
         *count = mrc_min(F->rows, column->level_count);
         for (int64_t k = 0; k < *count; k++) values[k] = (double)k;
     } else {
-        *count = quantiles(column, &x, list, values, F->rows);
+        *count = column_quantiles(column, &x, list, values, F->rows);
     }
     for (int64_t k = 0; k < *count; k++) {
         set_column(column, &x, values[k], row);

@@ -135,37 +135,37 @@ static void put_macros(mrc_c99_job *job, const mrc_schema *schema)
 
 /* ---- Data ------------------------------------------------------------------------------------------------------ */
 
-static void put_ranks(mrc_c99_job *job, const mercer_preprocess *of)
+static void put_ranks(mrc_c99_job *job, const mercer_preprocess *preprocess)
 {
-    mrc_c99_doubles(job, "knots", of->features * MRC_RANK_KNOTS, of->knots, false);
-    mrc_c99_doubles(job, "normal", MRC_RANK_KNOTS, of->normal, false);
+    mrc_c99_doubles(job, "knots", preprocess->features * MRC_RANK_KNOTS, preprocess->knots, false);
+    mrc_c99_doubles(job, "normal", MRC_RANK_KNOTS, preprocess->normal, false);
 }
 
 /* Writes the data of the preprocessing, and returns the name of its step. */
-static const char *put_preprocessing(mrc_c99_job *job, const mercer_preprocess *of)
+static const char *put_preprocessing(mrc_c99_job *job, const mercer_preprocess *preprocess)
 {
-    if (!of) return "NONE";
-    const mrc_linear_map *map = of->map;
+    if (!preprocess) return "NONE";
+    const mrc_linear_map *map = preprocess->map;
     if (map)
         mrc_c99_doubles(job, "metric", map->diagonal ? map->width : map->features * map->width, map->values, false);
-    switch (of->kind) {
+    switch (preprocess->kind) {
         case MRC_PREPROCESS_NONE: return "NONE";
         case MRC_PREPROCESS_UNIT: return "UNIT";
         case MRC_PREPROCESS_SCALE:
-            if (of->folded) return "NONE";
-            mrc_c99_doubles(job, "factor", 1, &of->scale, false);
+            if (preprocess->folded) return "NONE";
+            mrc_c99_doubles(job, "factor", 1, &preprocess->scale, false);
             return "SCALE";
         case MRC_PREPROCESS_RANK:
-            mrc_c99_doubles(job, "factor", of->features, of->factor, false);
-            put_ranks(job, of);
+            mrc_c99_doubles(job, "factor", preprocess->features, preprocess->factor, false);
+            put_ranks(job, preprocess);
             return "RANK";
         default: break;
     }
-    mrc_c99_doubles(job, "shift", of->features, of->shift, false);
-    mrc_c99_doubles(job, "factor", of->features, of->factor, false);
-    if (of->kind != MRC_PREPROCESS_BLEND) return "SHIFT";
-    mrc_c99_doubles(job, "rank_weight", of->features, of->rank_weight, false);
-    put_ranks(job, of);
+    mrc_c99_doubles(job, "shift", preprocess->features, preprocess->shift, false);
+    mrc_c99_doubles(job, "factor", preprocess->features, preprocess->factor, false);
+    if (preprocess->kind != MRC_PREPROCESS_BLEND) return "SHIFT";
+    mrc_c99_doubles(job, "rank_weight", preprocess->features, preprocess->rank_weight, false);
+    put_ranks(job, preprocess);
     return "BLEND";
 }
 

@@ -18,7 +18,7 @@ mercer_status mrc_output_open(mrc_output *out, mercer_context *context, const ch
     return status;
 }
 
-static void flush(mrc_output *self)
+static void flush_output(mrc_output *self)
 {
     if (self->status == MERCER_OK && self->used > 0)
         self->status = mrc_writer_write(&self->writer, self->buffer, self->used);
@@ -27,7 +27,7 @@ static void flush(mrc_output *self)
 
 void mrc_output_bytes(mrc_output *self, const void *data, int64_t bytes)
 {
-    if (self->used + bytes > BUFFER_BYTES) flush(self);
+    if (self->used + bytes > BUFFER_BYTES) flush_output(self);
     if (bytes > BUFFER_BYTES) {
         if (self->status == MERCER_OK) self->status = mrc_writer_write(&self->writer, data, bytes);
         return;
@@ -52,7 +52,7 @@ void mrc_output_text(mrc_output *self, const char *format, ...)
 mercer_status mrc_output_close(mrc_output *self)
 {
     mercer_context *context = self->writer.context;
-    flush(self);
+    flush_output(self);
     if (self->status == MERCER_OK)
         self->status = mrc_writer_commit(&self->writer);
     else

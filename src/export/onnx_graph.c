@@ -52,7 +52,7 @@ static int count_knots(mrc_onnx *g, int x, int knots, const char *operator)
 
 /* Adds nodes that read the entries at - shift (m, d), clamped to 0 .. count - 1, from a flattened table (d, count):
    feature j reads from row j. */
-static int gather(mrc_onnx *g, int flat, int rows, int at, int64_t shift, int64_t count)
+static int add_gather(mrc_onnx *g, int flat, int rows, int at, int64_t shift, int64_t count)
 {
     const int64_t least = 0, most = count - 1;
     int place = node(g, "Sub", at, mrc_onnx_integers(g, -1, &shift));
@@ -82,14 +82,14 @@ static mercer_status rank_transform(mrc_onnx *g, const mercer_preprocess *of, in
     int knots = mrc_onnx_doubles(g, 1, d, q, of->knots);
     MRC_TRY(row_starts(g, d, q, &starts));
     int below = count_knots(g, x, knots, "Less"), upto = count_knots(g, x, knots, "LessOrEqual");
-    int low = gather(g, flat, starts, below, 1, q), high = gather(g, flat, starts, below, 0, q);
-    int from = gather(g, normal, -1, below, 1, q), to = gather(g, normal, -1, below, 0, q);
+    int low = add_gather(g, flat, starts, below, 1, q), high = add_gather(g, flat, starts, below, 0, q);
+    int from = add_gather(g, normal, -1, below, 1, q), to = add_gather(g, normal, -1, below, 0, q);
     int width = node(g, "Sub", high, low), zero = mrc_onnx_number(g, 0);
     width = mrc_onnx_node(g, "Where", node(g, "Greater", width, zero), width, mrc_onnx_number(g, 1));
     int share = node(g, "Div", node(g, "Sub", x, low), width);
     /* Before the first and after the last knot both ends are the same knot. */
     int between = node(g, "Add", from, node(g, "Mul", share, node(g, "Sub", to, from)));
-    int middle = with(g, "Mul", node(g, "Add", to, gather(g, normal, -1, upto, 1, q)), 0.5);
+    int middle = with(g, "Mul", node(g, "Add", to, add_gather(g, normal, -1, upto, 1, q)), 0.5);
     int equal = node(g, "Greater", node(g, "Sub", upto, below), mrc_onnx_integers(g, -1, &none));
     *out = mrc_onnx_node(g, "Where", equal, middle, between);
     return MERCER_OK;
@@ -115,8 +115,8 @@ static mercer_status leave_ranks(mrc_onnx *g, const mrc_curve *curve, int64_t c,
     v = node(g, "Max", v, mrc_onnx_doubles(g, c, -1, -1, first));
     v = node(g, "Min", v, mrc_onnx_doubles(g, c, -1, -1, last));
     int upto = count_knots(g, v, knots, "LessOrEqual");
-    int low = gather(g, flat, starts, upto, 1, k), high = gather(g, flat, starts, upto, 0, k);
-    int begin = gather(g, to, starts, upto, 1, k), end = gather(g, to, starts, upto, 0, k);
+    int low = add_gather(g, flat, starts, upto, 1, k), high = add_gather(g, flat, starts, upto, 0, k);
+    int begin = add_gather(g, to, starts, upto, 1, k), end = add_gather(g, to, starts, upto, 0, k);
     int width = node(g, "Sub", high, low);
     width = mrc_onnx_node(g, "Where", node(g, "Greater", width, mrc_onnx_number(g, 0)), width, mrc_onnx_number(g, 1));
     int share = node(g, "Div", node(g, "Sub", v, low), width);
@@ -160,7 +160,7 @@ static mercer_status blend_features(mrc_onnx *g, const mercer_preprocess *of, in
 }
 
 /* Adds the preprocessing, then its map. */
-static mercer_status preprocess(mrc_onnx *g, const mercer_preprocess *of, int x, int *out)
+static mercer_status add_preprocessing(mrc_onnx *g, const mercer_preprocess *of, int x, int *out)
 {
     const mrc_linear_map *map = of->map;
     *out = x;
@@ -183,7 +183,7 @@ static mercer_status preprocess(mrc_onnx *g, const mercer_preprocess *of, int x,
 
 /* ---- Kernels ------------------------------------------------------------------------------------------------- */
 
-static int transpose(mrc_onnx *g, int a)
+static int add_transpose(mrc_onnx *g, int a)
 {
     return node(g, "Transpose", a, -1);
 }
@@ -199,8 +199,8 @@ static int squares(mrc_onnx *g, int x, int z, const double *origin, int64_t d)
     int from = mrc_onnx_doubles(g, d, -1, -1, origin);
     x = node(g, "Sub", x, from);
     z = node(g, "Sub", z, from);
-    int sum = node(g, "Add", squared_norms(g, x), transpose(g, squared_norms(g, z)));
-    int twice = with(g, "Mul", node(g, "MatMul", x, transpose(g, z)), 2);
+    int sum = node(g, "Add", squared_norms(g, x), add_transpose(g, squared_norms(g, z)));
+    int twice = with(g, "Mul", node(g, "MatMul", x, add_transpose(g, z)), 2);
     return with(g, "Max", node(g, "Sub", sum, twice), 0);
 }
 
@@ -237,8 +237,8 @@ static int arc_cosine(mrc_onnx *g, int c)
 static int layers(mrc_onnx *g, const mercer_kernel *kernel, int x, int z)
 {
     const double pi = 3.14159265358979323846, variance = kernel->bias * kernel->bias;
-    int xx = squared_norms(g, x), zz = transpose(g, squared_norms(g, z));
-    int s = with(g, "Add", node(g, "MatMul", x, transpose(g, z)), variance), t = s;
+    int xx = squared_norms(g, x), zz = add_transpose(g, squared_norms(g, z));
+    int s = with(g, "Add", node(g, "MatMul", x, add_transpose(g, z)), variance), t = s;
     for (int32_t layer = 1; layer <= kernel->depth; layer++) {
         int norms = node(g, "Mul", node(g, "Sqrt", with(g, "Add", xx, layer * variance), -1),
                          node(g, "Sqrt", with(g, "Add", zz, layer * variance), -1));
@@ -293,7 +293,7 @@ static int kernel_matrix(mrc_onnx *g, const mercer_model *model, int x, int z)
     if (mrc_kernel_is_angular(kernel)) return layers(g, kernel, x, z);
     if (norm == 2) return of_distance(g, kernel, squares(g, x, z, model->origin, model->centers.cols));
     if (norm > 0) return of_distance(g, kernel, differences(g, x, z, norm));
-    int dot = node(g, "MatMul", x, transpose(g, z));
+    int dot = node(g, "MatMul", x, add_transpose(g, z));
     if (kernel->id == MRC_KERNEL_LINEAR) return dot;
     if (kernel->id != MRC_KERNEL_POLYNOMIAL) return -1;
     return with(g, "Pow", with(g, "Add", with(g, "Mul", dot, kernel->scale), kernel->offset), kernel->degree);
@@ -337,7 +337,7 @@ static void add_outputs(mrc_onnx *g, const mercer_model *model, int f, mrc_onnx_
 /* Adds the predictions (m, c) of a model or member for x (m, features), in double. */
 static mercer_status predict(mrc_onnx *g, const mercer_model *model, int x, int *f)
 {
-    if (model->preprocess) MRC_TRY(preprocess(g, model->preprocess, x, &x));
+    if (model->preprocess) MRC_TRY(add_preprocessing(g, model->preprocess, x, &x));
     if (model->centers.dtype != MERCER_F64) /* round samples where the library does */
         x = mrc_onnx_cast(g, mrc_onnx_cast(g, x, MRC_ONNX_FLOAT), MRC_ONNX_DOUBLE);
     int z = mrc_onnx_cast(g, mrc_onnx_matrix(g, &model->centers), MRC_ONNX_DOUBLE);
@@ -349,7 +349,7 @@ static mercer_status predict(mrc_onnx *g, const mercer_model *model, int x, int 
 }
 
 /* Adds the whole graph: input, mean over the members, outputs. */
-static mercer_status make(mrc_onnx *g, const mercer_model *model)
+static mercer_status make_onnx_graph(mrc_onnx *g, const mercer_model *model)
 {
     bool wide = false;
     for (int64_t m = 0; m < model->member_count; m++)
@@ -372,7 +372,7 @@ static mercer_status write_graph(mrc_onnx *g, const mercer_model *model, const c
 {
     static const char *const keys[TEXTS] = {"labels", "feature_names", "target_names", "kernel", "schema", "note"};
     char kernel[512];
-    MRC_TRY(make(g, model));
+    MRC_TRY(make_onnx_graph(g, model));
     MRC_TRY(mrc_kernel_print(model->context, &model->kernel, kernel, sizeof kernel, NULL));
     MRC_TRY(mrc_print_names(g->context, model->labels, model->label_count, &lists[LABELS]));
     MRC_TRY(mrc_print_names(g->context, model->feature_names, mrc_model_features(model), &lists[FEATURES]));

@@ -34,7 +34,7 @@ mercer_status mrc_fit_find_memory(mercer_fitting *self)
     if (self->request->options.run.memory == 0)
         MRC_TRY(mercer_comm_broadcast(comm, &self->memory, sizeof self->memory));
     self->report.memory = self->memory;
-    if (info.ranks > 1) MRC_TRY(mrc_rank_room(backend, comm, &self->device_each));
+    if (info.ranks > 1) MRC_TRY(mrc_rank_memory(backend, comm, &self->device_each));
     self->report.device_memory = self->device_each;
     return MERCER_OK;
 }
@@ -184,7 +184,7 @@ bool mrc_fit_try_plan(const mercer_fitting *self, int64_t p, mercer_plan *plan)
     return try_plan(self, p, plan, &reason) == MERCER_OK;
 }
 
-static bool fits(void *user, int64_t p)
+static bool plan_fits(void *user, int64_t p)
 {
     mercer_plan plan;
     return mrc_fit_try_plan(user, p, &plan);
@@ -207,7 +207,7 @@ static const char *count_text(char text[32], int64_t count)
 static mercer_status refuse(mercer_fitting *self, int64_t p)
 {
     char bytes[MRC_BYTES_TEXT], asked[32];
-    int64_t most = mrc_plan_largest(p, fits, self);
+    int64_t most = mrc_plan_largest(p, plan_fits, self);
     self->report.largest_centers = most > 0 ? most : -1;
     mrc_bytes_text(bytes, self->device_each > 0 ? self->device_each : self->memory);
     if (most == 0)

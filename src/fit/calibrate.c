@@ -107,15 +107,15 @@ static mercer_status shift_classes(mercer_fitting *self)
 }
 
 /* Finds and sets the model's temperature from the scores of a dataset in memory, then its class shifts. */
-static mercer_status find_temperature(mercer_fitting *self, const mercer_dataset *of, const mercer_matrix *scores)
+static mercer_status find_temperature(mercer_fitting *self, const mercer_dataset *dataset, const mercer_matrix *scores)
 {
     const double *weights;
     double *logs;
     MRC_SCOPE(scope, self->context);
     MRC_TRY(mrc_scope_alloc(&scope, &logs, scores->cols, sizeof *logs, "weights of classes"));
     mrc_fit_class_shift(self, -1, logs);
-    MRC_TRY(mrc_fit_population_weights(self, of, &scope, &weights));
-    MRC_TRY(mrc_temperature(self->context, &self->report.temperature, scores, of->labels, weights, logs));
+    MRC_TRY(mrc_fit_population_weights(self, dataset, &scope, &weights));
+    MRC_TRY(mrc_temperature(self->context, &self->report.temperature, scores, dataset->labels, weights, logs));
     if (scores->rows < LEAST_SCORES || scores->cols < 2) return MERCER_OK;
     MRC_TRY(mrc_model_set_temperature(self->model, self->report.temperature));
     return shift_classes(self);
@@ -147,26 +147,27 @@ static void fill_table(mrc_weighted *list, int64_t n, double *out, int64_t m)
 }
 
 /* Returns the interval score of row i and output j (classification: of the row; j is 0). p: scratch space for a row. */
-static double score_of(const mercer_fitting *self, const mercer_dataset *of, const mercer_matrix *predicted, int64_t i,
-                       int64_t j, double *p)
+static double score_of(const mercer_fitting *self, const mercer_dataset *dataset, const mercer_matrix *predicted,
+                       int64_t i, int64_t j, double *p)
 {
-    if (of->task != MERCER_TASK_CLASSIFICATION) return fabs(mrc_load(predicted, i, j) - mrc_load(&of->y, i, j));
+    if (dataset->task != MERCER_TASK_CLASSIFICATION)
+        return fabs(mrc_load(predicted, i, j) - mrc_load(&dataset->y, i, j));
     mrc_load_row_f64(predicted, i, p);
     mrc_model_shift_scores(self->model, p);
     mrc_softmax(p, p, predicted->cols, mrc_model_temperature(self->model));
-    return mrc_softmax_ahead(p, predicted->cols, of->labels[i]);
+    return mrc_softmax_ahead(p, predicted->cols, dataset->labels[i]);
 }
 
 /* Counts the rows with a positive weight. *effective: number of independent rows of equal weight that would be as
    informative: the rows of a group count as one, and uneven weights reduce it (Kish's formula). */
-static mercer_status count_rows(const mercer_dataset *of, const double *weights, int64_t *count, double *effective)
+static mercer_status count_rows(const mercer_dataset *dataset, const double *weights, int64_t *count, double *effective)
 {
     double sum = 0, squares = 0;
     int64_t n = 0, units, *unit;
-    MRC_SCOPE(scope, of->context);
-    MRC_TRY(mrc_scope_alloc(&scope, &unit, of->rows, sizeof *unit, "groups of rows"));
-    MRC_TRY(mrc_row_units(of, NULL, of->rows, unit, &units));
-    for (int64_t i = 0; i < of->rows; i++) {
+    MRC_SCOPE(scope, dataset->context);
+    MRC_TRY(mrc_scope_alloc(&scope, &unit, dataset->rows, sizeof *unit, "groups of rows"));
+    MRC_TRY(mrc_row_units(dataset, NULL, dataset->rows, unit, &units));
+    for (int64_t i = 0; i < dataset->rows; i++) {
         double w = weights ? weights[i] : 1;
         sum += w, squares += w * w, n += w > 0;
     }
@@ -176,16 +177,16 @@ static mercer_status count_rows(const mercer_dataset *of, const double *weights,
 }
 
 /* Stores the quantiles of a dataset's interval scores in the model. predicted: the model's predictions for its rows. */
-static mercer_status keep_scores(mercer_fitting *self, const mercer_dataset *of, const mercer_matrix *predicted)
+static mercer_status keep_scores(mercer_fitting *self, const mercer_dataset *dataset, const mercer_matrix *predicted)
 {
     double effective, *row;
     const double *weights;
     int64_t n;
     MRC_SCOPE(scope, self->context);
-    MRC_TRY(mrc_fit_population_weights(self, of, &scope, &weights));
-    MRC_TRY(count_rows(of, weights, &n, &effective));
+    MRC_TRY(mrc_fit_population_weights(self, dataset, &scope, &weights));
+    MRC_TRY(count_rows(dataset, weights, &n, &effective));
     int64_t m = mrc_min(n, MOST_KEPT);
-    int64_t lists = of->task == MERCER_TASK_CLASSIFICATION ? 1 : predicted->cols;
+    int64_t lists = dataset->task == MERCER_TASK_CLASSIFICATION ? 1 : predicted->cols;
     mrc_weighted *list;
     mercer_matrix scores;
     if (n == 0) return MERCER_OK;
@@ -194,13 +195,13 @@ static mercer_status keep_scores(mercer_fitting *self, const mercer_dataset *of,
     MRC_TRY(mrc_scope_alloc(&scope, &row, predicted->cols, sizeof *row, "a row"));
     for (int64_t j = 0; j < lists; j++) {
         int64_t at = 0;
-        for (int64_t i = 0; i < of->rows; i++) {
+        for (int64_t i = 0; i < dataset->rows; i++) {
             double w = weights ? weights[i] : 1;
-            if (w > 0) list[at++] = (mrc_weighted){score_of(self, of, predicted, i, j, row), w};
+            if (w > 0) list[at++] = (mrc_weighted){score_of(self, dataset, predicted, i, j, row), w};
         }
         fill_table(list, n, mrc_row(&scores, j), m);
     }
-    return mrc_model_set_intervals(self->model, &scores, effective, of->task);
+    return mrc_model_set_intervals(self->model, &scores, effective, dataset->task);
 }
 
 /* ---- On the validation set --------------------------------------------------------------------------------------- */

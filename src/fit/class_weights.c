@@ -126,16 +126,16 @@ bool mrc_fit_shifts_classes(const mercer_fitting *self)
     return self->class_factors && !(to && strcmp(to, "weighted") == 0);
 }
 
-mercer_status mrc_fit_population_weights(const mercer_fitting *self, const mercer_dataset *of, mrc_scope *scope,
+mercer_status mrc_fit_population_weights(const mercer_fitting *self, const mercer_dataset *dataset, mrc_scope *scope,
                                          const double **out)
 {
     double *weights;
-    *out = of->weights;
-    if (!mrc_fit_shifts_classes(self) || !of->weights || !of->labels) return MERCER_OK;
-    MRC_TRY(mrc_scope_alloc(scope, &weights, of->rows, sizeof *weights, "weights of rows"));
-    for (int64_t i = 0; i < of->rows; i++) {
-        double factor = self->class_factors[of->labels[i]];
-        weights[i] = factor > 0 ? of->weights[i] / factor : 0;
+    *out = dataset->weights;
+    if (!mrc_fit_shifts_classes(self) || !dataset->weights || !dataset->labels) return MERCER_OK;
+    MRC_TRY(mrc_scope_alloc(scope, &weights, dataset->rows, sizeof *weights, "weights of rows"));
+    for (int64_t i = 0; i < dataset->rows; i++) {
+        double factor = self->class_factors[dataset->labels[i]];
+        weights[i] = factor > 0 ? dataset->weights[i] / factor : 0;
     }
     *out = weights;
     return MERCER_OK;

@@ -172,7 +172,7 @@ static int report_progress(void *user, const mercer_progress *progress)
 }
 
 /* Selects p centers among the rows of a dataset by the method of the options. */
-static mercer_status choose(mercer_fitting *self, mercer_dataset *from, int64_t p, bool shared)
+static mercer_status choose_fit_centers(mercer_fitting *self, mercer_dataset *from, int64_t p, bool shared)
 {
     int64_t first;
     MRC_TRY(allocate_centers(self, p, shared, self->report.points, &first));
@@ -255,7 +255,7 @@ mercer_status mrc_fit_choose_centers(mercer_fitting *self, bool shared)
     MRC_OWNED(mrc_release_dataset) mercer_dataset *distinct = NULL;
     MRC_TRY(take_distinct(self, &distinct));
     mercer_dataset *from = distinct ? distinct : self->data;
-    if (!all) return choose(self, from, mrc_min(p, from->rows), shared);
+    if (!all) return choose_fit_centers(self, from, mrc_min(p, from->rows), shared);
     self->centers_are_rows =
         !distinct && !options->centers.type && options->data.samples == 0 && mrc_fit_all_rows_count(self);
     return take_rows(self, from, shared);

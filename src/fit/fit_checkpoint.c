@@ -34,7 +34,7 @@
 enum { SAVE_SECONDS = 60, STAGE_NUMBERS = 3 };
 
 /* Writes the options and sizes that determine a search, to be compared when it is resumed. */
-static void describe(const mercer_fitting *self, const mrc_search_task *task, char text[MRC_SEARCH_TEXT])
+static void describe_search(const mercer_fitting *self, const mrc_search_task *task, char text[MRC_SEARCH_TEXT])
 {
     char kernel[MERCER_KERNEL_TEXT] = "open";
     if (task->kernel) (void)mrc_kernel_print(NULL, task->kernel, kernel, sizeof kernel, NULL);
@@ -50,7 +50,7 @@ static void describe(const mercer_fitting *self, const mrc_search_task *task, ch
 }
 
 /* mrc_search_task.save: writes the state of the search if it is due. A failure is only a warning. */
-static void save(void *user, bool now)
+static void save_search(void *user, bool now)
 {
     mercer_fitting *self = user;
     mrc_search_state *state = &self->search;
@@ -67,7 +67,7 @@ static void save(void *user, bool now)
         {.name = "search.memory", .value = mrc_view(state->memory, 1, state->numbers, MERCER_F64)},
         {.name = "search.stages", .value = mrc_view(stages, MRC_SEARCH_STAGES, STAGE_NUMBERS, MERCER_F64)},
         {.name = "search.sizes", .value = mrc_view(sizes, 1, 2, MERCER_F64)}};
-    describe(self, task, text);
+    describe_search(self, task, text);
     const mrc_metadata metadata[] = {{"search", text}};
     if (mrc_tensor_file_write(self->context, self->request->train.checkpoint, tensors, 3, metadata, 1) != MERCER_OK)
         mrc_warn(self->context, "checkpoint", "cannot write a checkpoint of the search: %s",
@@ -76,7 +76,7 @@ static void save(void *user, bool now)
 }
 
 /* Returns whether the file has a tensor of doubles with this shape; cols < 0: any number of columns. */
-static bool find(const mrc_tensor_file *file, const char *name, int64_t rows, int64_t cols, mercer_matrix *out)
+static bool find_value(const mrc_tensor_file *file, const char *name, int64_t rows, int64_t cols, mercer_matrix *out)
 {
     return mrc_tensor_file_find(file, name, out) && out->dtype == MERCER_F64 && out->rows == rows &&
            (cols < 0 || out->cols == cols);
@@ -89,9 +89,9 @@ static mercer_status read_state(mercer_fitting *self, const char *path, const mr
     mercer_matrix memory, stages, sizes;
     const char *found = mrc_tensor_file_metadata(file, "search");
     snprintf(self->search_found, sizeof self->search_found, "%s", found ? found : "nothing");
-    bool whole = find(file, "search.memory", 1, -1, &memory) &&
-                 find(file, "search.stages", MRC_SEARCH_STAGES, STAGE_NUMBERS, &stages) &&
-                 find(file, "search.sizes", 1, 2, &sizes);
+    bool whole = find_value(file, "search.memory", 1, -1, &memory) &&
+                 find_value(file, "search.stages", MRC_SEARCH_STAGES, STAGE_NUMBERS, &stages) &&
+                 find_value(file, "search.sizes", 1, 2, &sizes);
     double effort = whole ? mrc_load(&sizes, 0, 0) : 0, steps = whole ? mrc_load(&sizes, 0, 1) : 0;
     for (int s = 0; whole && s < MRC_SEARCH_STAGES; s++) {
         mrc_descent_state *stage = &state->stages[s];
@@ -113,7 +113,7 @@ static mercer_status read_state(mercer_fitting *self, const char *path, const mr
 mercer_status mrc_fit_open_search_state(mercer_fitting *self, mrc_search_task *task)
 {
     char text[MRC_SEARCH_TEXT];
-    describe(self, task, text);
+    describe_search(self, task, text);
     if (self->record.resumes && strcmp(self->search_found, text) != 0)
         return mrc_fail(
             self->context, MERCER_ERROR_MISMATCH,
@@ -123,7 +123,7 @@ mercer_status mrc_fit_open_search_state(mercer_fitting *self, mrc_search_task *t
     if (!self->request->train.checkpoint ||
         (self->request->options.run.comm && self->request->options.run.comm->rank > 0))
         return MERCER_OK;
-    task->save = save, task->save_user = self;
+    task->save = save_search, task->save_user = self;
     self->search_saved = mrc_seconds();
     return MERCER_OK;
 }

@@ -186,7 +186,7 @@ bool mrc_fit_weighs_classes(const mercer_fit_options *options);
 /* Returns whether probabilities are shifted back to the population although the classes are weighted. */
 bool mrc_fit_shifts_classes(const mercer_fitting *self);
 /* Returns the row weights for calibration, without class weights unless calibrate_to asks for them. */
-mercer_status mrc_fit_population_weights(const mercer_fitting *self, const mercer_dataset *of, mrc_scope *scope,
+mercer_status mrc_fit_population_weights(const mercer_fitting *self, const mercer_dataset *dataset, mrc_scope *scope,
                                          const double **out);
 /* Computes the shift (classes) of the scores at a temperature; 0 without class weights. */
 void mrc_fit_class_shift(const mercer_fitting *self, double temperature, double *shift);

@@ -283,7 +283,7 @@ static mercer_status take_result(mercer_fitting *self, const mrc_search_result *
 }
 
 /* Describes the search by the options of the fit, runs it, and stores its result. */
-static mercer_status search(mercer_fitting *self)
+static mercer_status search_hyperparameters(mercer_fitting *self)
 {
     const mercer_fit_options *options = &self->request->options;
     MRC_OWNED(mrc_release_preprocess) mercer_preprocess *given = NULL;
@@ -374,7 +374,7 @@ mercer_status mrc_stage_effort(mercer_fitting *self)
 mercer_status mrc_stage_search(mercer_fitting *self)
 {
     if (self->searches && !self->model_exists) {
-        MRC_TRY(search(self));
+        MRC_TRY(search_hyperparameters(self));
         self->record.resumes = NULL; /* it was a checkpoint of the search, so training starts from the beginning */
     }
     mrc_fit_record_search(self);

@@ -58,7 +58,7 @@ static mercer_status read_rows(ridge_search *self)
     MRC_TRY(mrc_scope_view(self->scope, &self->rows.y, n, data->outputs, MERCER_F64, "targets of small fits"));
     MRC_TRY(mercer_dataset_read(data, &self->rows.x, &self->rows.y, NULL, fitting->applied, self->split.rows, 0));
     MRC_TRY(mrc_check_finite(fitting->context, "samples", &self->rows.x, NULL));
-    mrc_units_enter(fitting->model ? &fitting->model->units : &fitting->units, &self->rows.y, &self->rows.y);
+    mrc_units_apply(fitting->model ? &fitting->model->units : &fitting->units, &self->rows.y, &self->rows.y);
     if (!data->weights) return MERCER_OK;
     MRC_TRY(mrc_scope_alloc(self->scope, &weights, n, sizeof *weights, "weights of small fits"));
     for (int64_t i = 0; i < n; i++) weights[i] = data->weights[self->split.rows[i]];
@@ -101,7 +101,7 @@ static mercer_status find_scale(ridge_search *self)
 }
 
 /* Sets *out to the chosen ridge, relative to the scale. *out is not changed if no small fit could be solved. */
-static mercer_status compare(ridge_search *self, double *out)
+static mercer_status compare_ridges(ridge_search *self, double *out)
 {
     mercer_context *context = self->fitting->context;
     const mercer_kernel *kernel = &self->fitting->kernel;
@@ -115,7 +115,7 @@ static mercer_status compare(ridge_search *self, double *out)
 }
 
 /* Chooses a ridge relative to the scale. *ridge is not changed if the rows do not determine one. */
-static mercer_status search(ridge_search *self, double *ridge)
+static mercer_status search_ridge(ridge_search *self, double *ridge)
 {
     const mercer_dataset *data = self->fitting->data;
     if (data->rows < LEAST_ROWS) return MERCER_OK;
@@ -127,7 +127,7 @@ static mercer_status search(ridge_search *self, double *ridge)
     self->centers = mrc_min(mrc_folds_training(&self->split.folds), most);
     MRC_TRY(read_rows(self));
     MRC_TRY(find_scale(self));
-    return compare(self, ridge);
+    return compare_ridges(self, ridge);
 }
 
 /* Sets record.ridge to the ridge of the model's note, in proportion to the total weight of the samples. Returns false
@@ -148,7 +148,7 @@ mercer_status mrc_fit_choose_ridge(mercer_fitting *self)
     double ridge = DEFAULT_RIDGE;
     MRC_SCOPE(scope, self->context);
     ridge_search task = {.fitting = self, .scope = &scope, .scale = 1};
-    mercer_status status = search(&task, &ridge);
+    mercer_status status = search_ridge(&task, &ridge);
     mrc_free(self->context, task.split.rows);
     MRC_TRY(status);
     self->search_report.ridge = ridge * task.scale;

@@ -90,7 +90,7 @@ static mercer_status take_merged(mercer_fitting *self, const int64_t *rows, cons
 bool mrc_fit_merges(const mercer_fitting *self)
 {
     const mercer_dataset *data = self->data;
-    int64_t most = data->there.data ? MERGED_DEVICE_ROWS : MERGED_ROWS;
+    int64_t most = data->on_device.data ? MERGED_DEVICE_ROWS : MERGED_ROWS;
     int64_t bytes = data->rows * data->features * mrc_dtype_size(data->dtype);
     return self->request->options.data.merge != MERCER_OFF && !data->synth && data->rows <= most &&
            bytes <= self->memory / 4;
@@ -164,8 +164,8 @@ static void sort_by_unit(const int64_t *unit, int64_t n, int64_t units, int64_t 
     start[0] = 0;
 }
 
-/* Marks whole units, in random order, until `held` rows are marked; one unit always remains. *units: number of
-   units. */
+/* Marks the rows of units (rows that must stay together) in random order, until `held` rows are marked; at least one
+   unit is not marked. *units: number of units. */
 static mercer_status mark_units(const mercer_fitting *self, int64_t held, bool *marks, int64_t *units)
 {
     const mercer_dataset *data = self->data;

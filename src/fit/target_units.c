@@ -158,13 +158,13 @@ static mercer_status set_curve(mercer_fitting *self, const target_sample *sample
     MRC_TRY(mrc_curve_set(&curve, self->context, kind, c, numbers));
     for (int64_t i = 0; i < sample->y.rows; i++)
         for (int64_t j = 0; j < c; j++)
-            mrc_store(&sample->y, i, j, mrc_curve_enter(&curve, j, mrc_load(&sample->y, i, j)));
+            mrc_store(&sample->y, i, j, mrc_curve_apply(&curve, j, mrc_load(&sample->y, i, j)));
     mrc_curve_clear(&curve, self->context);
     MRC_SCOPE(scope, self->context);
     MRC_TRY(mrc_scope_alloc(&scope, &mean, 2 * c, sizeof *mean, "moments of the targets"));
     MRC_TRY(mercer_target_moments(self->context, mean, mean + c, &sample->y, sample->weights));
     MRC_TRY(mrc_units_set(&self->units, self->context, c, mean, mean + c));
-    return mrc_units_bend(&self->units, self->context, kind, c, numbers);
+    return mrc_units_set_curve(&self->units, self->context, kind, c, numbers);
 }
 
 static mercer_status find_curve(mercer_fitting *self, const char *how)
@@ -234,5 +234,5 @@ mercer_status mrc_fit_set_units(mercer_fitting *self)
     if (curve->kind == MRC_CURVE_NONE) return MERCER_OK;
     int64_t rows = (curve->kind == MRC_CURVE_RANK ? 2 : 1) * self->info.outputs;
     mercer_matrix numbers = mrc_view(curve->numbers, rows, curve->count, MERCER_F64);
-    return mrc_units_bend(&self->model->units, self->context, curve->kind, self->info.outputs, &numbers);
+    return mrc_units_set_curve(&self->model->units, self->context, curve->kind, self->info.outputs, &numbers);
 }

@@ -18,7 +18,7 @@ static int64_t rows_to_keep(const mercer_evaluation_options *options)
 }
 
 /* Allocates all arrays. Those of doubles share one allocation. */
-static mercer_status make_room(mercer_evaluation *self)
+static mercer_status allocate_rows(mercer_evaluation *self)
 {
     int64_t c = self->outputs, shown = mrc_min(c, MRC_PLOTTED_OUTPUTS);
     const char *rows = "rows of an evaluation";
@@ -54,7 +54,7 @@ mercer_status mrc_evaluation_create(mercer_evaluation **out, mercer_context *con
     self->outputs = options->outputs;
     self->keep = rows_to_keep(options);
     self->plot = mrc_min(options->rows, MRC_PLOTTED_ROWS);
-    MRC_TRY(make_room(self));
+    MRC_TRY(allocate_rows(self));
     *out = self, self = NULL;
     return MERCER_OK;
 }

@@ -37,7 +37,7 @@ void mrc_value_row(mercer_evaluation *self, const double *f, const double *y, do
 
 /* Computes the median, the 90 % and 99 % quantiles and the maximum of the saved errors of outputs first .. last - 1;
    NaN if there are no errors. */
-static mercer_status quantiles(const mercer_evaluation *self, int64_t first, int64_t last, double out[4])
+static mercer_status prediction_quantiles(const mercer_evaluation *self, int64_t first, int64_t last, double out[4])
 {
     static const double shares[4] = {0.5, 0.9, 0.99, 1};
     int64_t count = self->kept * (last - first), at = 0;
@@ -67,7 +67,7 @@ mercer_status mrc_value_metrics(const mercer_evaluation *self, mercer_metrics *o
         absolute += self->absolute[j], spread += self->spread[j];
         covered += self->covered[j], sizes += self->sizes[j];
     }
-    MRC_TRY(quantiles(self, 0, self->outputs, q));
+    MRC_TRY(prediction_quantiles(self, 0, self->outputs, q));
     out->mse = self->squared_error / all;
     out->rmse = sqrt(out->mse);
     out->mae = absolute / all;
@@ -80,7 +80,7 @@ mercer_status mrc_value_metrics(const mercer_evaluation *self, mercer_metrics *o
 mercer_status mrc_value_each(const mercer_evaluation *self, int64_t index, mercer_output_metrics *out)
 {
     double q[4], squared = self->squared[index];
-    MRC_TRY(quantiles(self, index, index + 1, q));
+    MRC_TRY(prediction_quantiles(self, index, index + 1, q));
     out->weight = self->weight;
     out->mse = squared / self->weight;
     out->rmse = sqrt(out->mse);

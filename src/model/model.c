@@ -11,7 +11,8 @@
 #include <string.h>
 
 /* Allocates centers and weights, and copies the centers without padding. */
-static mercer_status fill(mercer_model *model, const mercer_matrix *centers, int64_t outputs, mercer_dtype weights)
+static mercer_status fill_model(mercer_model *model, const mercer_matrix *centers, int64_t outputs,
+                                mercer_dtype weights)
 {
     int64_t p = centers->rows, d = centers->cols, size = mrc_dtype_size(centers->dtype), elements;
     model->centers = mrc_view(NULL, p, d, centers->dtype);
@@ -46,7 +47,7 @@ mercer_status mrc_model_create(mercer_model **out, mercer_context *context, mrc_
         int64_t rows;
         mrc_comm_rows(comm, total, comm->rank, &model->first, &rows);
     }
-    MRC_TRY(fill(model, centers, outputs, weights));
+    MRC_TRY(fill_model(model, centers, outputs, weights));
     *out = model, model = NULL;
     return MERCER_OK;
 }
@@ -56,7 +57,7 @@ void mrc_model_free(mercer_model *model)
     if (!model) return;
     mercer_context *context = model->context;
     for (int64_t m = 1; m < model->member_count; m++) mrc_model_free(model->members[m]);
-    mrc_model_unplace(model);
+    mrc_model_drop_device_copy(model);
     if (model->map.data) {
         mrc_unmap(&model->map);
     } else if (!model->inside) {

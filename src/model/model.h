@@ -36,12 +36,12 @@ typedef struct mrc_calibration {
 } mrc_calibration;
 
 /* Copy of the model in the memory of the device that its context computes on. */
-typedef struct mrc_placed {
+typedef struct mrc_device_copy {
     mercer_matrix z, w; /* centers and weights; no data: the model is not on the device */
     mrc_packed *packed; /* z packed for products, or NULL; owned */
     bool sent;          /* w is a copy of the model's weights, whose hash was `hash` at that time */
     uint64_t hash;
-} mrc_placed;
+} mrc_device_copy;
 
 struct mercer_model {
     mercer_context *context;
@@ -68,7 +68,7 @@ struct mercer_model {
     bool fills_gaps;      /* the schema fills missing values */
     bool reads_notations; /* the schema has a column with a number or date notation */
     mrc_calibration calibration;
-    mrc_placed placed; /* device copy, owned; see mrc_model_place */
+    mrc_device_copy placed; /* device copy, owned; see mrc_model_upload */
     mercer_plan *plan; /* plan of the last training that was reported, owned; NULL: the model was not trained here */
     /* Models whose predictions are averaged (members.c): the model itself, then the others, owned. */
     mercer_model *members[MERCER_MEMBERS];
@@ -104,11 +104,11 @@ mercer_status mrc_model_probabilities(mercer_model *model, const mercer_matrix *
 
 /*
  * Copies the model to the device that its context computes on, if the device has its own memory. Centers are copied
- * once and stay until unplace or until the model is freed; weights are copied again whenever they have changed. If
+ * once and stay until mrc_model_drop_device_copy or until the model is freed; weights are copied again whenever they have changed. If
  * device memory is too small, `placed` has no data, and products stream the model from the host in parts.
  */
-mercer_status mrc_model_place(mercer_model *model);
-void mrc_model_unplace(mercer_model *model);
+mercer_status mrc_model_upload(mercer_model *model);
+void mrc_model_drop_device_copy(mercer_model *model);
 
 /* Sets model->origin to the mean of all centers, with 0 for features that are flags (mrc_clear_flags). The result
    does not depend on the number of ranks. */

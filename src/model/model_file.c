@@ -62,11 +62,11 @@ static bool is_centers(const mercer_model *model, const void *data)
 
 /* Checks that a file never contains NaN or infinity, wherever the numbers come from. The state of a training is checked
    when it is read (training/checkpoint.c). Centers were checked when the model was created. */
-static mercer_status check_numbers(const mercer_model *model, const contents *of)
+static mercer_status check_numbers(const mercer_model *model, const contents *file)
 {
-    for (int64_t i = 0; i < of->count; i++)
-        if (!is_centers(model, of->tensors[i].value.data))
-            MRC_TRY(mrc_check_finite(model->context, of->tensors[i].name, &of->tensors[i].value, NULL));
+    for (int64_t i = 0; i < file->count; i++)
+        if (!is_centers(model, file->tensors[i].value.data))
+            MRC_TRY(mrc_check_finite(model->context, file->tensors[i].name, &file->tensors[i].value, NULL));
     if (!isfinite(model->calibration.temperature) || !isfinite(model->calibration.rows))
         return mrc_fail(model->context, MERCER_ERROR_DATA, "the model's temperature or number of rows is not finite");
     return MERCER_OK;
@@ -226,7 +226,7 @@ static void add_texts(contents *out, const mrc_metadata *texts, int64_t count)
 }
 
 /* Adds the texts that all members share, then those of each member. */
-static mercer_status describe(const mercer_model *model, contents *out)
+static mercer_status describe_model(const mercer_model *model, contents *out)
 {
     const mrc_calibration *known = &model->calibration;
     const mrc_metadata format[] = {
@@ -256,7 +256,7 @@ static mercer_status describe(const mercer_model *model, contents *out)
 
 /* ---- Files ------------------------------------------------------------------------------------------------------- */
 
-static mercer_status make_room(const mercer_model *model, int64_t extras, contents *out)
+static mercer_status allocate_contents(const mercer_model *model, int64_t extras, contents *out)
 {
     mercer_context *context = model->context;
     int64_t count = model->member_count;
@@ -273,7 +273,7 @@ static mercer_status make_room(const mercer_model *model, int64_t extras, conten
 static mercer_status collect(const mercer_model *model, const mercer_save_options *options, const mrc_tensor *extra,
                              int64_t extras, contents *out)
 {
-    MRC_TRY(make_room(model, extras, out));
+    MRC_TRY(allocate_contents(model, extras, out));
     for (int64_t i = 0; i < model->member_count; i++) {
         const mercer_model *member = model->members[i];
         MRC_TRY(check_model(member, options));
@@ -285,14 +285,15 @@ static mercer_status collect(const mercer_model *model, const mercer_save_option
     if (extras > 0) memcpy(out->tensors + out->count, extra, (size_t)extras * sizeof *extra);
     out->count += extras;
     MRC_TRY(collect_texts(model, out));
-    return describe(model, out);
+    return describe_model(model, out);
 }
 
-static mercer_status write_contents(const mercer_model *model, const char *path, const contents *of)
+static mercer_status write_contents(const mercer_model *model, const char *path, const contents *file)
 {
     if (model->comm && model->comm->ranks > 1)
-        return mrc_tensor_file_write_shared(model->comm, path, of->tensors, of->count, of->metadata, of->entries);
-    return mrc_tensor_file_write(model->context, path, of->tensors, of->count, of->metadata, of->entries);
+        return mrc_tensor_file_write_shared(model->comm, path, file->tensors, file->count, file->metadata,
+                                            file->entries);
+    return mrc_tensor_file_write(model->context, path, file->tensors, file->count, file->metadata, file->entries);
 }
 
 mercer_status mrc_model_write(mercer_model *model, const char *path, const mercer_save_options *options,
@@ -300,11 +301,11 @@ mercer_status mrc_model_write(mercer_model *model, const char *path, const merce
 {
     const mercer_save_options as_it_is = {.struct_size = sizeof as_it_is};
     if (!options) options = &as_it_is;
-    contents of = {.count = 0};
-    mercer_status status = collect(model, options, extra, extras, &of);
+    contents file = {.count = 0};
+    mercer_status status = collect(model, options, extra, extras, &file);
     if (model->comm) /* either all ranks write the file, or none of them */
         status = mrc_comm_together(model->comm, status, "the model");
-    if (status == MERCER_OK) status = write_contents(model, path, &of);
-    MRC_FREE_ALL(model->context, of.labels, of.features, of.targets, of.tensors, of.metadata, of.members);
+    if (status == MERCER_OK) status = write_contents(model, path, &file);
+    MRC_FREE_ALL(model->context, file.labels, file.features, file.targets, file.tensors, file.metadata, file.members);
     return status;
 }

@@ -24,14 +24,14 @@ typedef struct model_reader {
 
 /* ---- Messages ------------------------------------------------------------------------------------------------ */
 
-static mercer_status wrong(const model_reader *self, const char *what)
+static mercer_status fail_model(const model_reader *self, const char *what)
 {
     return mrc_fail(self->context, MERCER_ERROR_FORMAT, "%s: %s; write the file again with Mercer", self->path, what);
 }
 
 /* Prefixes the message of a failure with the file and the part that failed. The message may quote the file, so control
    characters are replaced to keep it on one line. */
-static mercer_status inside(const model_reader *self, const char *part, mercer_status status)
+static mercer_status inside_range(const model_reader *self, const char *part, mercer_status status)
 {
     char text[MRC_ERROR_CHARS];
     if (status == MERCER_OK) return status;
@@ -64,10 +64,11 @@ static mercer_status check_format(const model_reader *self)
     const char *format = mrc_tensor_file_metadata(self->file, "format");
     const char *version = mrc_tensor_file_metadata(self->file, "format_version");
     if (!format || strcmp(format, MRC_MODEL_FORMAT) != 0)
-        return wrong(self, "its metadata have no \"format\": \"" MRC_MODEL_FORMAT "\", so it is not a Mercer model");
+        return fail_model(self,
+                          "its metadata have no \"format\": \"" MRC_MODEL_FORMAT "\", so it is not a Mercer model");
     if (version_of(self) >= 0) return MERCER_OK;
     if (!version || strlen(version) > 9 || strspn(version, "0123456789") != strlen(version) || atol(version) < 1)
-        return wrong(self, "its metadata have no valid format_version");
+        return fail_model(self, "its metadata have no valid format_version");
     return mrc_fail(self->context, MERCER_ERROR_FORMAT,
                     "%s: written by a newer Mercer (model format %s, version %s reads %s); update Mercer", self->path,
                     version, mercer_version(), versions[VERSIONS - 1]);
@@ -92,8 +93,8 @@ static bool own_tensor(const model_reader *self, const char *name, mercer_matrix
 static mercer_status read_kernel(const model_reader *self, const char *key, mercer_kernel *out)
 {
     const char *text = own_text(self, key);
-    if (!text) return wrong(self, "its metadata have no kernel");
-    return inside(self, key, mrc_kernel_parse(self->context, out, text));
+    if (!text) return fail_model(self, "its metadata have no kernel");
+    return inside_range(self, key, mrc_kernel_parse(self->context, out, text));
 }
 
 /* Reads a tensor of the member. It must have these sizes (-1: any), one of the types `accept`, and finite values. */
@@ -109,7 +110,7 @@ static mercer_status read_tensor(const model_reader *self, const char *name, int
                         "again with Mercer",
                         self->path, self->prefix, name, (long long)out->rows, (long long)out->cols,
                         mrc_dtype_name(out->dtype));
-    return inside(self, "tensor", mrc_check_finite(self->context, name, out, NULL));
+    return inside_range(self, "tensor", mrc_check_finite(self->context, name, out, NULL));
 }
 
 static mercer_status read_tensors(const model_reader *self)
@@ -118,7 +119,7 @@ static mercer_status read_tensors(const model_reader *self)
     mercer_matrix origin;
     MRC_TRY(read_tensor(self, "centers", -1, -1, MRC_ACCEPT_ANY, &model->centers));
     MRC_TRY(read_tensor(self, "weights", model->centers.rows, -1, MRC_ACCEPT_REAL, &model->weights));
-    if (model->centers.rows < 1 || model->weights.cols < 1) return wrong(self, "it has no centers or no outputs");
+    if (model->centers.rows < 1 || model->weights.cols < 1) return fail_model(self, "it has no centers or no outputs");
     MRC_TRY(read_tensor(self, "origin", 1, model->centers.cols, MRC_ACCEPT_F64, &origin));
     model->origin = origin.data;
     return MERCER_OK;
@@ -135,11 +136,11 @@ static mercer_status read_units(const model_reader *self)
                 mrc_tensor_file_find(self->file, "targets.scale", &scale);
     if (!have) return MERCER_OK;
     if (version_of(self) < UNITS)
-        return wrong(self, "it has units of targets, which its format_version does not "
-                           "support");
+        return fail_model(self, "it has units of targets, which its format_version does not "
+                                "support");
     MRC_TRY(read_tensor(self, "targets.offset", 1, c, MRC_ACCEPT_F64, &offset));
     MRC_TRY(read_tensor(self, "targets.scale", 1, c, MRC_ACCEPT_F64, &scale));
-    return inside(self, "targets", mrc_units_set(&model->units, self->context, c, offset.data, scale.data));
+    return inside_range(self, "targets", mrc_units_set(&model->units, self->context, c, offset.data, scale.data));
 }
 
 static mercer_status check_metric(const model_reader *self, const mercer_matrix *map)
@@ -163,12 +164,13 @@ static mercer_status find_metric(const model_reader *self, mercer_matrix *out, i
     *features = width;
     *out = (mercer_matrix){0};
     if (!own_tensor(self, "metric", out)) return MERCER_OK;
-    if (version_of(self) < METRIC) return wrong(self, "it has a metric, which its format_version does not support");
+    if (version_of(self) < METRIC)
+        return fail_model(self, "it has a metric, which its format_version does not support");
     MRC_TRY(read_tensor(self, "metric", -1, width, MRC_ACCEPT_F64, out));
-    if (out->rows < 1) return wrong(self, "its metric is empty");
+    if (out->rows < 1) return fail_model(self, "its metric is empty");
     MRC_TRY(check_metric(self, out));
     if (out->rows > 1) *features = out->rows;
-    return width <= *features ? MERCER_OK : wrong(self, "its metric has more columns than samples have");
+    return width <= *features ? MERCER_OK : fail_model(self, "its metric has more columns than samples have");
 }
 
 /* Reads the transform of the targets. In a file of an older version it is an error, because readers of that version
@@ -181,10 +183,11 @@ static mercer_status read_curve(const model_reader *self)
     mercer_matrix numbers;
     if (!name) return MERCER_OK;
     if (version_of(self) < METRIC)
-        return wrong(self, "it has a target_transform, which its format_version does not support");
-    if (!mrc_curve_find(name, &kind)) return wrong(self, "its target_transform is unknown");
+        return fail_model(self, "it has a target_transform, which its format_version does not support");
+    if (!mrc_curve_find(name, &kind)) return fail_model(self, "its target_transform is unknown");
     MRC_TRY(read_tensor(self, "targets.curve", -1, -1, MRC_ACCEPT_F64, &numbers));
-    return inside(self, "targets", mrc_units_bend(&model->units, self->context, kind, model->weights.cols, &numbers));
+    return inside_range(self, "targets",
+                        mrc_units_set_curve(&model->units, self->context, kind, model->weights.cols, &numbers));
 }
 
 /* Checks that factors are not negative: they are inverse widths, or 0 for a constant feature. Shifts may be any
@@ -237,7 +240,7 @@ static mercer_status make_preprocess(const model_reader *self, const char *spec,
     bool known = mrc_preprocess_find_stored(spec, &kind), blend = known && kind == MRC_PREPROCESS_BLEND;
     bool rank = blend || (known && kind == MRC_PREPROCESS_RANK);
     if (!known || (kind != MRC_PREPROCESS_STANDARDIZE && kind != MRC_PREPROCESS_MINMAX && !rank))
-        return inside(self, "preprocess", mrc_preprocess_fit(out, self->context, spec, NULL));
+        return inside_range(self, "preprocess", mrc_preprocess_fit(out, self->context, spec, NULL));
     mercer_matrix shift = {0}, factor = {0}, knots = {0};
     if (d > 0) MRC_TRY(read_tensor(self, "preprocess.shift", 1, d, MRC_ACCEPT_F64, &shift));
     if (d > 0) MRC_TRY(read_tensor(self, "preprocess.factor", 1, d, MRC_ACCEPT_F64, &factor));
@@ -260,8 +263,8 @@ static mercer_status read_preprocess(const model_reader *self)
     mercer_preprocess *made = self->model->preprocess;
     if (metric.data) MRC_TRY(mrc_preprocess_set_map(made, d, metric.cols, metric.rows == 1, metric.data));
     if (!folded || strcmp(folded, "true") != 0) return MERCER_OK;
-    if (metric.data) return wrong(self, "its preprocessing cannot be part of the kernel together with a metric");
-    if (made->kind != MRC_PREPROCESS_SCALE) return wrong(self, "its preprocessing cannot be part of the kernel");
+    if (metric.data) return fail_model(self, "its preprocessing cannot be part of the kernel together with a metric");
+    if (made->kind != MRC_PREPROCESS_SCALE) return fail_model(self, "its preprocessing cannot be part of the kernel");
     made->folded = true;
     return read_kernel(self, "kernel_before_preprocess", &made->kernel);
 }
@@ -280,7 +283,7 @@ static mercer_status take_names(const model_reader *self, const char *key, const
             return mrc_fail(self->context, MERCER_ERROR_FORMAT,
                             "%s: its %s are not all texts; write the file again with Mercer", self->path, key);
     }
-    return inside(self, key, set(self->model, names, count));
+    return inside_range(self, key, set(self->model, names, count));
 }
 
 /* Reads a list of at most `most` names; optional, older files do not have it. */
@@ -309,10 +312,10 @@ static mercer_status read_scalar(const model_reader *self, const char *key, doub
     const char *text = mrc_tensor_file_metadata(self->file, key);
     *out = 0;
     if (text && mrc_scan_number(text, out) && mrc_in_range(*out, low, high)) return MERCER_OK;
-    return inside(self, key,
-                  mrc_fail(self->context, MERCER_ERROR_FORMAT,
-                           "'%.40s' is not a number in %g .. %g; write the file again with Mercer", text ? text : "",
-                           low, high));
+    return inside_range(self, key,
+                        mrc_fail(self->context, MERCER_ERROR_FORMAT,
+                                 "'%.40s' is not a number in %g .. %g; write the file again with Mercer",
+                                 text ? text : "", low, high));
 }
 
 /* Reads the calibration, which may be missing. */
@@ -323,22 +326,22 @@ static mercer_status read_calibration(const model_reader *self)
     const char *kind = mrc_tensor_file_metadata(self->file, "intervals");
     if (mrc_tensor_file_metadata(self->file, "temperature")) {
         MRC_TRY(read_scalar(self, "temperature", MRC_TEMPERATURE_LEAST, MRC_TEMPERATURE_MOST, &value));
-        MRC_TRY(inside(self, "temperature", mrc_model_set_temperature(self->model, value)));
+        MRC_TRY(inside_range(self, "temperature", mrc_model_set_temperature(self->model, value)));
     }
     if (mrc_tensor_file_find(self->file, "classes.shift", &scores)) {
         if (version_of(self) < SHIFT)
-            return wrong(self, "it has class shifts, which its format_version does not "
-                               "support");
+            return fail_model(self, "it has class shifts, which its format_version does not "
+                                    "support");
         MRC_TRY(read_tensor(self, "classes.shift", 1, self->model->weights.cols, MRC_ACCEPT_F64, &scores));
-        MRC_TRY(inside(self, "classes.shift", mrc_model_set_class_shift(self->model, scores.data)));
+        MRC_TRY(inside_range(self, "classes.shift", mrc_model_set_class_shift(self->model, scores.data)));
     }
     if (!kind) return MERCER_OK;
     if (strcmp(kind, "classes") != 0 && strcmp(kind, "values") != 0)
-        return wrong(self, "its intervals have an unknown task");
+        return fail_model(self, "its intervals have an unknown task");
     MRC_TRY(read_scalar(self, "interval_rows", 1, MRC_INTERVAL_ROWS_MOST, &value));
     MRC_TRY(read_tensor(self, "intervals.scores", -1, -1, MRC_ACCEPT_F64, &scores));
     mercer_task task = strcmp(kind, "classes") == 0 ? MERCER_TASK_CLASSIFICATION : MERCER_TASK_REGRESSION;
-    return inside(self, "intervals", mrc_model_set_intervals(self->model, &scores, value, task));
+    return inside_range(self, "intervals", mrc_model_set_intervals(self->model, &scores, value, task));
 }
 
 /* Reads the schema. In a file of an older version it is an error, because a reader of that version would read cells
@@ -347,34 +350,35 @@ static mercer_status read_schema(const model_reader *self)
 {
     const char *schema = mrc_tensor_file_metadata(self->file, "schema");
     if (!schema) return MERCER_OK;
-    if (version_of(self) < SCHEMA) return wrong(self, "it has a schema, which its format_version does not support");
-    MRC_TRY(inside(self, "schema", mrc_model_set_schema(self->model, schema)));
+    if (version_of(self) < SCHEMA)
+        return fail_model(self, "it has a schema, which its format_version does not support");
+    MRC_TRY(inside_range(self, "schema", mrc_model_set_schema(self->model, schema)));
     if (self->model->fills_gaps && version_of(self) < GAPS)
-        return wrong(self, "its schema fills in missing values, which its format_version does not support");
+        return fail_model(self, "its schema fills in missing values, which its format_version does not support");
     if (self->model->reads_notations && version_of(self) < NOTATIONS)
-        return wrong(self, "its schema has notations, which its format_version does not support");
+        return fail_model(self, "its schema has notations, which its format_version does not support");
     return MERCER_OK;
 }
 
 /* ---- Models -------------------------------------------------------------------------------------------------- */
 
 /* Reads a member after the first and appends it to the model. */
-static mercer_status read_member(mercer_model *first, const model_reader *of, int64_t number)
+static mercer_status read_member(mercer_model *first, const model_reader *reader, int64_t number)
 {
     MRC_OWNED(mrc_release_model) mercer_model *member = NULL;
-    MRC_TRY(mrc_model_open(&member, of->context));
+    MRC_TRY(mrc_model_open(&member, reader->context));
     member->inside = true;
-    model_reader self = {.context = of->context, .path = of->path, .file = of->file, .model = member};
+    model_reader self = {.context = reader->context, .path = reader->path, .file = reader->file, .model = member};
     mrc_member_prefix(number, self.prefix);
     MRC_TRY(read_kernel(&self, "kernel", &member->kernel));
     MRC_TRY(read_tensors(&self));
     MRC_TRY(read_preprocess(&self));
     self.prefix[0] = 0; /* the units are shared by all members */
-    if (member->weights.cols != first->weights.cols) return wrong(&self, "its members differ in their outputs");
+    if (member->weights.cols != first->weights.cols) return fail_model(&self, "its members differ in their outputs");
     MRC_TRY(read_units(&self));
     MRC_TRY(read_curve(&self));
     member->total = member->centers.rows;
-    MRC_TRY(inside(&self, "members", mrc_model_append(first, member)));
+    MRC_TRY(inside_range(&self, "members", mrc_model_append(first, member)));
     member = NULL;
     return MERCER_OK;
 }
@@ -386,9 +390,10 @@ static mercer_status read_members(const model_reader *self)
     const char *text = mrc_tensor_file_metadata(self->file, "members");
     double count;
     if (!text) return MERCER_OK;
-    if (version_of(self) < MEMBERS) return wrong(self, "it has members, which its format_version does not support");
+    if (version_of(self) < MEMBERS)
+        return fail_model(self, "it has members, which its format_version does not support");
     if (!mrc_scan_number(text, &count) || !(count >= 2 && count <= MERCER_MEMBERS && count == (double)(int64_t)count))
-        return wrong(self, "its number of members is not valid");
+        return fail_model(self, "its number of members is not valid");
     if (self->model->comm)
         return mrc_fail(self->context, MERCER_ERROR_UNSUPPORTED,
                         "%s: is the mean of %s models and cannot be shared by ranks; use one process", self->path,

@@ -17,22 +17,22 @@ enum {
 }; /* largest number of pieces of the weights that threads hash; smallest
                                                   piece */
 
-void mrc_model_unplace(mercer_model *model)
+void mrc_model_drop_device_copy(mercer_model *model)
 {
-    mrc_placed *placed = &model->placed;
+    mrc_device_copy *placed = &model->placed;
     mrc_backend *backend = model->context->backend;
     if (!placed->z.data && !placed->w.data) return;
     backend->ops->pack_free(backend, placed->packed);
     mrc_matrix_destroy(backend, &placed->z);
     mrc_matrix_destroy(backend, &placed->w);
-    *placed = (mrc_placed){0};
+    *placed = (mrc_device_copy){0};
 }
 
 /* Copies the centers, and packs them if products may use half precision. Reserves memory for the weights. */
 static mercer_status bring_centers(mercer_model *model)
 {
     mrc_backend *backend = model->context->backend;
-    mrc_placed *placed = &model->placed;
+    mrc_device_copy *placed = &model->placed;
     const mercer_matrix *z = &model->centers, *w = &model->weights;
     MRC_TRY(mrc_matrix_reserve(backend, &placed->z, z->rows, z->cols, z->dtype, "the centers"));
     MRC_TRY(mrc_matrix_reserve(backend, &placed->w, w->rows, w->cols, w->dtype, "the weights"));
@@ -72,7 +72,7 @@ static uint64_t hash_weights(const mercer_model *model)
 static mercer_status bring_weights(mercer_model *model)
 {
     mrc_backend *backend = model->context->backend;
-    mrc_placed *placed = &model->placed;
+    mrc_device_copy *placed = &model->placed;
     uint64_t hash = hash_weights(model);
     if (placed->sent && placed->hash == hash) return MERCER_OK;
     placed->sent = false;
@@ -81,13 +81,13 @@ static mercer_status bring_weights(mercer_model *model)
     return MERCER_OK;
 }
 
-mercer_status mrc_model_place(mercer_model *model)
+mercer_status mrc_model_upload(mercer_model *model)
 {
     mrc_backend *backend = model->context->backend;
     if (mrc_backend_memory(backend) == MRC_HOST) return MERCER_OK;
     mercer_status status = model->placed.z.data ? MERCER_OK : bring_centers(model);
     if (status == MERCER_OK) status = bring_weights(model);
     if (status == MERCER_OK) return MERCER_OK;
-    mrc_model_unplace(model);
+    mrc_model_drop_device_copy(model);
     return status == MERCER_ERROR_MEMORY ? MERCER_OK : status;
 }

@@ -33,11 +33,11 @@ enum {
 typedef struct input_block {
     mercer_dtype dtype; /* type of the preprocessed rows */
     int64_t rows;
-    void *memory;          /* host memory for preprocessed rows; NULL: not needed */
-    mercer_matrix given;   /* (rows, features) host copy of device rows that the host preprocesses; else no data */
-    mercer_matrix there;   /* (rows, d) device memory for rows that the device preprocesses; else no data */
-    mercer_matrix product; /* (rows, c) K(P(X), Z) W if it cannot be stored in F; else no data */
-    mrc_centers *centers;  /* centers of a model that ranks share; NULL: one process */
+    void *memory;            /* host memory for preprocessed rows; NULL: not needed */
+    mercer_matrix given;     /* (rows, features) host copy of device rows that the host preprocesses; else no data */
+    mercer_matrix on_device; /* (rows, d) device memory for rows that the device preprocesses; else no data */
+    mercer_matrix product;   /* (rows, c) K(P(X), Z) W if it cannot be stored in F; else no data */
+    mrc_centers *centers;    /* centers of a model that ranks share; NULL: one process */
     mrc_centers shared;
     mrc_scope scope;
 } input_block;
@@ -57,7 +57,8 @@ static mrc_memory home_of(const mercer_model *model)
 
 /* Allocates the scratch space of a block. F: destination of the predictions; NULL: host memory in the type of the
    weights. */
-static mercer_status make_room(mercer_model *model, const mercer_matrix *X, const mercer_matrix *F, input_block *out)
+static mercer_status allocate_block(mercer_model *model, const mercer_matrix *X, const mercer_matrix *F,
+                                    input_block *out)
 {
     int64_t d = model->centers.cols, c = model->weights.cols, size = mrc_dtype_size(out->dtype);
     mercer_matrix x = mrc_view(NULL, X->rows, d, out->dtype);
@@ -66,13 +67,13 @@ static mercer_status make_room(mercer_model *model, const mercer_matrix *X, cons
     bool identity = mrc_preprocess_is_identity(model->preprocess), apart = mrc_units_given(&model->units);
     mrc_memory home = home_of(model);
     if (!identity) out->rows = mrc_max(1, mrc_min(out->rows, BLOCK_BYTES / mrc_max(1, d * size)));
-    bool there = X->memory != MRC_HOST && mrc_preprocess_is_affine(model->preprocess);
-    if (there)
-        MRC_TRY(mrc_scope_matrix(&out->scope, model->context->backend, &out->there, out->rows, d, out->dtype,
+    bool on_device = X->memory != MRC_HOST && mrc_preprocess_is_affine(model->preprocess);
+    if (on_device)
+        MRC_TRY(mrc_scope_matrix(&out->scope, model->context->backend, &out->on_device, out->rows, d, out->dtype,
                                  "preprocessed samples"));
-    if (!identity && !there)
+    if (!identity && !on_device)
         MRC_TRY(mrc_scope_alloc(&out->scope, &out->memory, out->rows * d, size, "preprocessed samples"));
-    if (!identity && !there && X->memory != MRC_HOST)
+    if (!identity && !on_device && X->memory != MRC_HOST)
         MRC_TRY(mrc_scope_view(&out->scope, &out->given, out->rows, X->cols, X->dtype, "samples of a device"));
     apart = apart && own != result && own != MERCER_F64;
     if (home == MRC_HOST || out->centers)
@@ -105,7 +106,7 @@ static mercer_status open_block(mercer_model *model, const mercer_matrix *X, con
         out->centers = &out->shared;
         if (model->context->arithmetic == MRC_FAST) MRC_TRY(mrc_centers_allow_half(&out->shared));
     }
-    return make_room(model, X, F, out);
+    return allocate_block(model, X, F, out);
 }
 
 typedef struct rows_task {
@@ -123,15 +124,15 @@ static void preprocess_part(void *argument, int64_t part, int worker)
 }
 
 /* Preprocesses up to block->rows rows of X; *out becomes a view of the result. */
-static mercer_status preprocess(const mercer_model *model, const input_block *block, const mercer_matrix *X,
-                                mercer_matrix *out)
+static mercer_status preprocess_block(const mercer_model *model, const input_block *block, const mercer_matrix *X,
+                                      mercer_matrix *out)
 {
     mrc_backend *backend = model->context->backend;
     mercer_matrix from = *X;
     *out = *X;
-    if (block->there.data) {
+    if (block->on_device.data) {
         const mrc_affine map = {.shift = model->preprocess->shift, .factor = model->preprocess->factor};
-        *out = mrc_rows(&block->there, 0, X->rows);
+        *out = mrc_rows(&block->on_device, 0, X->rows);
         return backend->ops->affine(backend, out, X, &map);
     }
     if (!block->memory) return MERCER_OK;
@@ -206,27 +207,27 @@ static mercer_status make_ready(const prediction *self, const input_block *block
     mercer_model *model = self->model;
     mrc_backend *backend = model->context->backend;
     mercer_matrix part = mrc_rows(self->X, first, mrc_min(block->rows, self->X->rows - first)), x;
-    MRC_TRY(preprocess(model, block, &part, &x));
-    if (block->memory || block->there.data) MRC_TRY(check_preprocessed(self, &x, first));
+    MRC_TRY(preprocess_block(model, block, &part, &x));
+    if (block->memory || block->on_device.data) MRC_TRY(check_preprocessed(self, &x, first));
     *out = x;
     return block->centers ? MERCER_OK : backend->ops->stage(backend, &x, out);
 }
 
 /* Computes K(x, Z) W with the device copy of the model if there is one, or together with the other ranks. */
-static mercer_status multiply(mercer_model *model, const input_block *block, const mercer_matrix *product,
-                              const mercer_matrix *x)
+static mercer_status multiply_part(mercer_model *model, const input_block *block, const mercer_matrix *product,
+                                   const mercer_matrix *x)
 {
     mrc_backend *backend = model->context->backend;
-    const mrc_placed *placed = &model->placed;
-    bool there = placed->z.data;
+    const mrc_device_copy *placed = &model->placed;
+    bool on_device = placed->z.data;
     if (block->centers) return mrc_centers_predict(block->centers, x, &model->weights, product, NULL);
     mrc_pair pair = {.kernel = &model->kernel,
                      .x = x,
-                     .z = there ? &placed->z : &model->centers,
+                     .z = on_device ? &placed->z : &model->centers,
                      .origin = model->origin,
-                     .packed_z = there ? placed->packed : NULL,
+                     .packed_z = on_device ? placed->packed : NULL,
                      .half = model->context->arithmetic == MRC_FAST};
-    return backend->ops->kernel_matmul(backend, &pair, there ? &placed->w : &model->weights, product, false);
+    return backend->ops->kernel_matmul(backend, &pair, on_device ? &placed->w : &model->weights, product, false);
 }
 
 /* Returns the destination of the product of the rows whose predictions are f. */
@@ -249,11 +250,11 @@ static mercer_status deliver(mercer_model *model, const mercer_matrix *f, const 
     if (f->data != product->data && product->memory != MRC_HOST) MRC_TRY(backend->ops->copy(backend, f, product));
     if (!given) return MERCER_OK;
     if (product->memory == MRC_HOST) {
-        mrc_units_leave(units, f, product);
+        mrc_units_invert(units, f, product);
         return MERCER_OK;
     }
     MRC_TRY(mrc_host_open(backend, f, &host));
-    mrc_units_leave(units, &host, &host);
+    mrc_units_invert(units, &host, &host);
     return mrc_host_close(backend, f, &host, true, MERCER_OK);
 }
 
@@ -271,7 +272,7 @@ static mercer_status visit_blocks(const prediction *self, const input_block *blo
         mercer_matrix product = product_of(block, &f);
         next = first + some;
         if (first == 0) MRC_TRY(make_ready(self, block, first, &x));
-        MRC_TRY(multiply(model, block, &product, &x));
+        MRC_TRY(multiply_part(model, block, &product, &x));
         if (next < self->X->rows) MRC_TRY(make_ready(self, block, next, &x));
         MRC_TRY(deliver(model, &f, &product));
         if (!self->F) MRC_TRY(check_predictions(model, &f));
@@ -281,15 +282,15 @@ static mercer_status visit_blocks(const prediction *self, const input_block *blo
 }
 
 /* Predicts all rows of X. */
-static mercer_status run(const prediction *self)
+static mercer_status run_prediction(const prediction *self)
 {
     mercer_model *model = self->model;
     MRC_OWNED(close_block) input_block block = {.scope = {.context = model->context}};
     MRC_TRY(check_input(model, self->X, self->F));
     MRC_TRY(open_block(model, self->X, self->F, &block));
-    if (!block.centers) MRC_TRY(mrc_model_place(model));
+    if (!block.centers) MRC_TRY(mrc_model_upload(model));
     /* if no scratch space is needed, one block can have all rows */
-    bool whole = !block.memory && !block.there.data && !block.product.data;
+    bool whole = !block.memory && !block.on_device.data && !block.product.data;
     if (self->F && self->F->memory == MRC_HOST && whole) block.rows = self->X->rows;
     MRC_TRY(visit_blocks(self, &block));
     return self->F ? check_predictions(model, self->F) : MERCER_OK;
@@ -297,7 +298,7 @@ static mercer_status run(const prediction *self)
 
 static mercer_status predict_alone(mercer_model *model, const mercer_matrix *F, const mercer_matrix *X)
 {
-    return run(&(prediction){.model = model, .X = X, .F = F});
+    return run_prediction(&(prediction){.model = model, .X = X, .F = F});
 }
 
 mercer_status mrc_model_predict(mercer_model *model, const mercer_matrix *F, const mercer_matrix *X)
@@ -310,7 +311,7 @@ static mercer_status take_all(const prediction *self)
 {
     mercer_matrix f;
     MRC_SCOPE(scope, self->model->context);
-    if (self->model->member_count == 1) return run(self);
+    if (self->model->member_count == 1) return run_prediction(self);
     MRC_TRY(mrc_scope_view(&scope, &f, self->X->rows, self->model->weights.cols, MERCER_F64, "predictions"));
     MRC_TRY(mrc_model_mean(self->model, predict_alone, &f, self->X));
     self->take(self, &f, 0);

@@ -93,7 +93,7 @@ static mercer_status check_header(const mrc_tensor_file *self)
     return damaged(self, "the checksum of the header is wrong");
 }
 
-static json_t *parse(const mrc_tensor_file *self, json_error_t *error)
+static json_t *parse_tensors(const mrc_tensor_file *self, json_error_t *error)
 {
     *error = (json_error_t){0};
     return json_loadb(header_text(self), (size_t)self->header_bytes, JSON_REJECT_DUPLICATES, error);
@@ -105,7 +105,7 @@ static json_t *parse(const mrc_tensor_file *self, json_error_t *error)
 static mercer_status parse_again(mrc_tensor_file *self, const json_error_t *first)
 {
     json_error_t error;
-    self->root = parse(self, &error);
+    self->root = parse_tensors(self, &error);
     if (self->root) return MERCER_OK;
     if (mrc_json_no_memory(first) || mrc_json_no_memory(&error) || error.position != first->position)
         return mrc_fail(self->context, MERCER_ERROR_MEMORY, "%s: out of memory for the header", self->path);
@@ -120,7 +120,7 @@ static mercer_status parse_header(mrc_tensor_file *self)
         return damaged(self, "the header nests more than %d levels or has more than %d values", MOST_DEPTH,
                        MOST_COMMAS);
     json_error_t error;
-    self->root = parse(self, &error);
+    self->root = parse_tensors(self, &error);
     if (!self->root) MRC_TRY(parse_again(self, &error));
     self->metadata = json_object_get(self->root, "__metadata__");
     const char *key;

@@ -42,7 +42,7 @@ typedef mercer_status (*visitor)(void *user, const void *bytes, int64_t count);
 /* ---- Conversion ---------------------------------------------------------------------------------------------- */
 
 /* Converts a value; returns false if the type cannot hold it. */
-static bool convert(double value, mercer_dtype dtype, void *out)
+static bool convert_tensor(double value, mercer_dtype dtype, void *out)
 {
     switch (dtype) {
         case MERCER_F64: *(double *)out = value; return true;
@@ -67,7 +67,7 @@ static mercer_status pack_row(mercer_context *context, const placed *item, int64
         return MERCER_OK;
     }
     for (int64_t j = 0; j < value->cols; j++)
-        if (!convert(mrc_load(value, i, j), item->stored, out + j * size))
+        if (!convert_tensor(mrc_load(value, i, j), item->stored, out + j * size))
             return mrc_fail(context, MERCER_ERROR_DATA, "%s: element at row %lld, column %lld (from 0) is %g, %s",
                             item->tensor->name, (long long)i, (long long)j, mrc_load(value, i, j),
                             item->stored == MERCER_U8    ? "but u8 needs whole numbers 0 .. 255"
@@ -381,7 +381,7 @@ static mercer_status share_sums(shared_file *self)
     return MERCER_OK;
 }
 
-static mercer_status finish(shared_file *self, const mrc_metadata *metadata, int64_t entries)
+static mercer_status finish_file(shared_file *self, const mrc_metadata *metadata, int64_t entries)
 {
     if (self->comm->rank > 0) return MERCER_OK;
     MRC_TRY(writer_header(&self->writer, metadata, entries));
@@ -404,7 +404,7 @@ static mercer_status write_shared(shared_file *self, const char *path, const mrc
     MRC_TRY(open_file(self, path));
     MRC_TRY(mrc_comm_together(self->comm, write_rows(self), "writing"));
     MRC_TRY(share_sums(self));
-    return mrc_comm_together(self->comm, finish(self, metadata, entries), "writing");
+    return mrc_comm_together(self->comm, finish_file(self, metadata, entries), "writing");
 }
 
 mercer_status mrc_tensor_file_write_shared(mrc_comm *comm, const char *path, const mrc_tensor *tensors, int64_t count,

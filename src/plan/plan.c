@@ -84,8 +84,8 @@ static void rate_machine(mrc_planner *self)
                                   .gathers = self->device,
                                   .float_factors = machine.float_factors,
                                   .shards = request->shards};
-    bool own = machine.kept_size > 0 && request->real == MERCER_F32;
-    self->kept_size = own ? machine.kept_size : self->problem.real_size;
+    bool own = machine.cached_size > 0 && request->real == MERCER_F32;
+    self->cached_size = own ? machine.cached_size : self->problem.real_size;
     if (request->real == MERCER_F64) self->rate = self->rate_double;
 }
 
@@ -163,16 +163,17 @@ static int64_t choose_caches(mrc_planner *self, int64_t left)
     mrc_kernel_blocks_cost(&self->problem, 0, 1, &whole);
     mrc_kernel_blocks_cost(&self->problem, 0, MRC_CACHE_HALF, &halved);
     int64_t cache = mrc_bytes_whole(mrc_bytes_sum(whole.held)), half = mrc_bytes_whole(mrc_bytes_sum(halved.held));
-    int64_t room = (left - wanted->beside) * 9 / 10;
-    bool may = self->options->cache != MERCER_OFF && request->rows_known && wanted->again && wanted->beside <= left / 2;
+    int64_t room = (left - wanted->block_with_cache) * 9 / 10;
+    bool may = self->options->cache != MERCER_OFF && request->rows_known && wanted->repeated &&
+               wanted->block_with_cache <= left / 2;
     bool fits = may && cache <= room;
     bool halves = may && half <= room && request->real == MERCER_F32 && request->bounded && wanted->half &&
                   (!fits || cache > wanted->half_from);
-    wanted->anew &= fits || halves;
-    if (wanted->anew) fits = halves = false;
+    wanted->recompute &= fits || halves;
+    if (wanted->recompute) fits = halves = false;
     self->public_plan->cache_data = halves ? MRC_CACHE_HALF : fits;
-    self->plan->keep_bytes = halves || fits ? wanted->beside : mrc_min(wanted->block, left / 2);
-    return self->plan->keep_bytes + (halves ? half : fits ? cache : 0);
+    self->plan->batch_block_bytes = halves || fits ? wanted->block_with_cache : mrc_min(wanted->block, left / 2);
+    return self->plan->batch_block_bytes + (halves ? half : fits ? cache : 0);
 }
 
 /* Checks that set-up and training fit the budget, then spends the rest on caches. Fails with MERCER_ERROR_MEMORY. */
@@ -203,7 +204,7 @@ static void estimate_time(mrc_planner *self)
     mrc_solver_cost cost = {0};
     self->plan->solver->ops->cost(&self->problem, self->plan, &cost);
     mrc_cost all = {0}, caches;
-    mrc_kernel_blocks_cost(&self->problem, self->plan->keep_bytes, self->public_plan->cache_data, &caches);
+    mrc_kernel_blocks_cost(&self->problem, self->plan->batch_block_bytes, self->public_plan->cache_data, &caches);
     mrc_cost_repeat(&all, &cost.set_up, 1);
     mrc_cost_repeat(&all, &caches, 1);
     mrc_cost_repeat(&all, &cost.batch, cost.epochs * cost.batches);
@@ -227,7 +228,7 @@ static mercer_status plan_solver(mrc_planner *self, const mrc_solver *row)
     snprintf(self->public_plan->projector, sizeof self->public_plan->projector, "none");
     MRC_TRY(row->ops->choose(self));
     MRC_TRY(share_memory(self));
-    row->ops->settle(self);
+    row->ops->complete_plan(self);
     estimate_time(self);
     return MERCER_OK;
 }
@@ -303,7 +304,7 @@ static mercer_status choose_solver(mrc_planner *self)
             one->plan.public_plan.seconds > fmax(NEARLY_AS_FAST * fastest, one->row->cheap))
             continue;
         *self->plan = one->plan;
-        mrc_plan_say(self->public_plan, "solver %s: %s; estimates:", one->row->name, one->row->says);
+        mrc_plan_say(self->public_plan, "solver %s: %s; estimates:", one->row->name, one->row->description);
         for (int k = 0; k < count; k++) say_candidate(self->public_plan, &all[k], k ? ", " : " ");
         mrc_plan_say(self->public_plan, "\n");
         return MERCER_OK;
@@ -346,7 +347,7 @@ static void say_sums(mrc_planner *self)
 {
     mercer_plan *plan = self->public_plan;
     const mrc_projector_ops *projector = self->plan->projector;
-    bool matrix = projector ? projector->keeps == MRC_KEEPS_MATRIX : self->plan->preconditioner_sizes.basis > 0;
+    bool matrix = projector ? projector->keeps == MRC_STORES_MATRIX : self->plan->preconditioner_sizes.basis > 0;
     char bytes[MRC_BYTES_TEXT];
     mrc_plan_say(plan, "weights and kernel values in %s; cached: %s%s%s\n", mrc_dtype_name(self->request->real),
                  plan->cache_data ? "K(X,Z)" : "", plan->cache_data && plan->cache_centers ? ", " : "",
@@ -396,7 +397,7 @@ static mercer_status make_plan(mrc_plan *out, const mrc_plan_request *request, m
     out->public_plan.precision = request->real;
     out->public_plan.lambda = fmax(self.options->lambda, 0);
     MRC_TRY(row ? plan_solver(&self, row) : choose_solver(&self));
-    if (row) mrc_plan_say(self.public_plan, "solver %s: %s\n", row->name, row->says);
+    if (row) mrc_plan_say(self.public_plan, "solver %s: %s\n", row->name, row->description);
     mrc_plan_say_precision(request, out);
     mrc_plan_mention_useless(&self);
     mention_bandwidth(&self);

@@ -71,7 +71,7 @@ void mrc_plan_ranks(mercer_rank_plan *out, const mercer_plan *plan, const mercer
 /* Sets *each to the default memory budget per rank in bytes, or to 0 if matrices are in host memory. Ranks on the same
    device divide its free memory equally; the result is the smallest of these shares over all ranks. Collective: all
    ranks must call it. */
-mercer_status mrc_rank_room(mrc_backend *backend, mrc_comm *comm, int64_t *each);
+mercer_status mrc_rank_memory(mrc_backend *backend, mrc_comm *comm, int64_t *each);
 
 /* Implementation of the public function of the same name with the prefix mercer_. */
 const mercer_option *mrc_train_option(int index);

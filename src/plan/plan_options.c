@@ -182,7 +182,8 @@ static void list_users(const option_row *row, char *names, size_t size)
 /* ---- Names --------------------------------------------------------------------------------------------------- */
 
 /* Fails with a message about an unknown name that lists "auto" and every name of the table. */
-static mercer_status unknown(mrc_reason *reason, const char *table, const char *name, const char *(*row)(int i))
+static mercer_status fail_unknown_option(mrc_reason *reason, const char *table, const char *name,
+                                         const char *(*row)(int i))
 {
     char names[256] = "auto";
     for (int i = 0; row(i); i++) {
@@ -218,15 +219,15 @@ mercer_status mrc_plan_check_options(const mercer_train_options *o, mrc_reason *
                           : !(o->checkpoint_seconds >= 0) ? "checkpoint_seconds"
                                                           : NULL;
     if (seconds) return mrc_refuse(reason, seconds, MERCER_ERROR_ARGUMENT, "options: %s is negative or NaN", seconds);
-    if (!row && !mrc_name_is_auto(o->solver)) return unknown(reason, "solver", o->solver, solver_name);
+    if (!row && !mrc_name_is_auto(o->solver)) return fail_unknown_option(reason, "solver", o->solver, solver_name);
     const option_row *option = row ? unsuited(row, o) : NULL;
     if (option) {
         char names[256];
         list_users(option, names, sizeof names);
         return mrc_refuse(reason, option->option.name, MERCER_ERROR_ARGUMENT,
                           "options: solver %s (%s) does not support %s; remove it or use one of: %s", row->name,
-                          row->says, option->option.name, names);
+                          row->description, option->option.name, names);
     }
     if (mrc_name_is_auto(o->projector) || mrc_projector_find(o->projector)) return MERCER_OK;
-    return unknown(reason, "projector", o->projector, projector_name);
+    return fail_unknown_option(reason, "projector", o->projector, projector_name);
 }

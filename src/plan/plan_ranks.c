@@ -45,7 +45,7 @@ static mrc_plan plan_of(const mercer_plan *plan, const mrc_problem *problem)
                                              .stored = plan->cache_centers == MRC_CACHE_HALF ? MERCER_F16
                                                        : problem->real_size == 8             ? MERCER_F64
                                                                                              : MERCER_F32},
-                    .keep_bytes = plan->batch * problem->p * problem->real_size};
+                    .batch_block_bytes = plan->batch * problem->p * problem->real_size};
     if (out.projector) out.projector_options = mrc_projector_options_of(plan, out.projector);
     return out;
 }
@@ -56,7 +56,7 @@ static void count_memory(mercer_rank_plan *out, const mrc_problem *problem, cons
     double c = (double)problem->c, e = (double)problem->real_size, points = (double)(problem->d * problem->point_size);
     double model = (double)problem->p * (points + c * e), batch = (double)plan->public_plan.batch;
     mrc_cost blocks;
-    mrc_kernel_blocks_cost(problem, plan->keep_bytes, plan->public_plan.cache_data, &blocks);
+    mrc_kernel_blocks_cost(problem, plan->batch_block_bytes, plan->public_plan.cache_data, &blocks);
     mrc_bytes held = mrc_bytes_add(mrc_bytes_add(cost->held, cost->peak), blocks.held);
     /* A batch as the source returns it, its targets in training units, and the shards' parts of predictions. */
     held.whole += batch * (points + 8 * c + 3 * c * e) + ceil((double)problem->shards / problem->ranks) * batch * c * e;
@@ -118,7 +118,7 @@ typedef struct room {
     int64_t bytes;
 } room;
 
-mercer_status mrc_rank_room(mrc_backend *backend, mrc_comm *comm, int64_t *each)
+mercer_status mrc_rank_memory(mrc_backend *backend, mrc_comm *comm, int64_t *each)
 {
     room own = {.place = backend->ops->capabilities(backend, false).place}, *all;
     *each = 0;

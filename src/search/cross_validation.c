@@ -44,7 +44,7 @@ static mercer_status open_matrices(validation *self, mrc_scope *scope)
 }
 
 /* Computes K and Y, multiplied by the square roots of the weights. Sets *mass to the total weight. */
-static mercer_status evaluate(const validation *self, const mercer_kernel *kernel, double *mass)
+static mercer_status evaluate_folds(const validation *self, const mercer_kernel *kernel, double *mass)
 {
     mrc_backend *backend = self->backend;
     const mrc_small_rows *rows = self->rows;
@@ -64,7 +64,7 @@ static mercer_status evaluate(const validation *self, const mercer_kernel *kerne
 }
 
 /* Factorizes K with the penalty added to its diagonal, and computes t. *solved: the factorization exists. */
-static mercer_status fit(const validation *self, double penalty, bool *solved)
+static mercer_status fit_fold(const validation *self, double penalty, bool *solved)
 {
     mrc_backend *backend = self->backend;
     MRC_TRY(backend->ops->copy(backend, &self->factor, &self->k));
@@ -101,11 +101,11 @@ static mercer_status add_fold(const validation *self, int64_t a, int64_t k, doub
 }
 
 /* Computes the sum of the squared residuals of all folds for one ridge. */
-static mercer_status score(const validation *self, double penalty, double *sum, bool *solved)
+static mercer_status score_fold(const validation *self, double penalty, double *sum, bool *solved)
 {
     const mrc_folds *folds = &self->rows->folds;
     *sum = 0;
-    MRC_TRY(fit(self, penalty, solved));
+    MRC_TRY(fit_fold(self, penalty, solved));
     for (int f = 0; f < folds->count && *solved; f++) {
         int64_t first = folds->start[f], count = folds->start[f + 1] - first;
         if (count > 0) MRC_TRY(add_fold(self, first, count, sum, solved));
@@ -120,10 +120,10 @@ mercer_status mrc_cross_validate(mercer_context *context, const mrc_small_rows *
     double mass, share = 1 - 1 / (double)rows->folds.count;
     MRC_SCOPE(scope, context);
     MRC_TRY(open_matrices(&self, &scope));
-    MRC_TRY(evaluate(&self, kernel, &mass));
+    MRC_TRY(evaluate_folds(&self, kernel, &mass));
     for (int r = 0; r < count; r++) {
         bool solved;
-        MRC_TRY(score(&self, ridges[r] * mass * share, &errors[r], &solved));
+        MRC_TRY(score_fold(&self, ridges[r] * mass * share, &errors[r], &solved));
         errors[r] = solved ? errors[r] / (mass * (double)rows->y.cols) : (double)INFINITY;
     }
     return MERCER_OK;

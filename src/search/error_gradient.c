@@ -83,7 +83,7 @@ mercer_status mrc_gradient_open(mrc_gradient_buffer *self, mrc_scope *scope, mrc
 /* ---- The fit ----------------------------------------------------------------------------------------------------- */
 
 /* Sets the square roots of the weights. *fitted, *held: total weight of the training rows and of the held-out rows. */
-static void weigh(mrc_gradient_buffer *self, const double *weights, double *fitted, double *held)
+static void weigh_rows(mrc_gradient_buffer *self, const double *weights, double *fitted, double *held)
 {
     *fitted = *held = 0;
     for (int64_t i = 0; i < self->m; i++) {
@@ -106,7 +106,7 @@ static mercer_status evaluate_function(const mrc_gradient_buffer *self, const me
 }
 
 /* Computes K and Y, multiplied by the square roots of the weights, and K_ZZ. */
-static mercer_status evaluate(const mrc_gradient_buffer *self, const mercer_kernel *kernel, const mrc_draw *draw)
+static mercer_status evaluate_error(const mrc_gradient_buffer *self, const mercer_kernel *kernel, const mrc_draw *draw)
 {
     mrc_backend *backend = self->backend;
     const mrc_backend_ops *ops = backend->ops;
@@ -136,7 +136,7 @@ static mercer_status factorize_with(const mrc_gradient_buffer *self, double pena
 /* Factorizes M, with larger jitters if necessary. Kernel values of points in float are rounded, so K_ZZ of a smooth
    kernel with a large bandwidth can have negative eigenvalues larger than the default jitter. With that jitter only,
    every step of such a descent would be rejected. */
-static mercer_status factorize(const mrc_gradient_buffer *self, double penalty, bool *solved)
+static mercer_status factorize_fold(const mrc_gradient_buffer *self, double penalty, bool *solved)
 {
     *solved = false;
     for (double jitter = MRC_SMALL_JITTER; !*solved && jitter < LARGEST_JITTER; jitter *= 100)
@@ -145,8 +145,8 @@ static mercer_status factorize(const mrc_gradient_buffer *self, double penalty, 
 }
 
 /* Computes to = M^-1 rows' values (p, c), for kernel rows (k, p) and values (k, c). */
-static mercer_status solve(const mrc_gradient_buffer *self, const mercer_matrix *rows, const mercer_matrix *values,
-                           const mercer_matrix *to)
+static mercer_status solve_fold(const mrc_gradient_buffer *self, const mercer_matrix *rows, const mercer_matrix *values,
+                                const mercer_matrix *to)
 {
     const mrc_backend_ops *ops = self->backend->ops;
     mrc_gemm product = {.transpose_a = true, .alpha = 1, .a = rows, .b = values, .c = to};
@@ -157,7 +157,7 @@ static mercer_status solve(const mrc_gradient_buffer *self, const mercer_matrix 
 
 /* Computes alpha, the residuals K alpha - Y, the error and U. weight: total weight of the held-out rows, times c.
    Residuals of held-out rows are multiplied by 2 / weight afterwards, which makes them R. */
-static mercer_status fit(const mrc_gradient_buffer *self, double weight, double *error)
+static mercer_status fit_weights(const mrc_gradient_buffer *self, double weight, double *error)
 {
     mrc_backend *backend = self->backend;
     const mrc_backend_ops *ops = backend->ops;
@@ -165,7 +165,7 @@ static mercer_status fit(const mrc_gradient_buffer *self, double weight, double 
     mercer_matrix fitted = mrc_rows(&self->k, 0, n), y = mrc_rows(&self->y, 0, n), others = mrc_rows(&self->k, n, rest),
                   off = mrc_rows(&self->residual, n, rest), alpha = mrc_columns(&self->right, 0, self->c),
                   u = mrc_columns(&self->right, self->c, self->c);
-    MRC_TRY(solve(self, &fitted, &y, &alpha));
+    MRC_TRY(solve_fold(self, &fitted, &y, &alpha));
     MRC_TRY(ops->copy(backend, &self->residual, &self->y));
     mrc_gemm residuals = {.alpha = 1, .beta = -1, .a = &self->k, .b = &alpha, .c = &self->residual};
     MRC_TRY(ops->gemm(backend, &residuals));
@@ -173,13 +173,13 @@ static mercer_status fit(const mrc_gradient_buffer *self, double weight, double 
     *error = 0;
     for (int64_t l = 0; l < self->c; l++) *error += self->numbers[l] / weight;
     MRC_TRY(ops->axpby(backend, 2 / weight, &off, 0, &off));
-    return solve(self, &others, &off, &u);
+    return solve_fold(self, &others, &off, &u);
 }
 
 /* ---- The slope --------------------------------------------------------------------------------------------------- */
 
 /* Computes left = [q | t]. */
-static mercer_status join(const mrc_gradient_buffer *self, double penalty, bool weighted)
+static mercer_status join_parts(const mrc_gradient_buffer *self, double penalty, bool weighted)
 {
     mrc_backend *backend = self->backend;
     const mrc_backend_ops *ops = backend->ops;
@@ -345,12 +345,12 @@ mercer_status mrc_error_gradient_find(mrc_gradient_buffer *self, const mercer_ke
 {
     double fitted, held;
     mercer_kernel slope;
-    weigh(self, draw->weights, &fitted, &held);
-    MRC_TRY(evaluate(self, kernel, draw));
-    MRC_TRY(factorize(self, ridge * fitted, &out->solved));
+    weigh_rows(self, draw->weights, &fitted, &held);
+    MRC_TRY(evaluate_error(self, kernel, draw));
+    MRC_TRY(factorize_fold(self, ridge * fitted, &out->solved));
     if (!out->solved) return MERCER_OK;
-    MRC_TRY(fit(self, held * (double)self->c, &out->error));
-    MRC_TRY(join(self, ridge * fitted, draw->weights != NULL));
+    MRC_TRY(fit_weights(self, held * (double)self->c, &out->error));
+    MRC_TRY(join_parts(self, ridge * fitted, draw->weights != NULL));
     MRC_TRY(form_weights(self));
     MRC_TRY(find_ridge(self, ridge * fitted, &out->ridge));
     out->exponent = 0;

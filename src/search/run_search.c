@@ -68,8 +68,8 @@ static bool is_given(const mrc_search_task *task, int norm)
     return task->kernel && (mrc_kernel_norm(task->kernel) == 1) == (norm == 1);
 }
 
-/* Returns what a norm learns: one scale after a given metric, a map in norm 2 if there are enough rows for it, else a
-   scale per coordinate. */
+/* Returns which parameters the search learns in a norm: one scale if a metric is given, a linear map in norm 2 if there
+   are enough rows for it, else a scale per coordinate. */
 static mrc_descent_kind choose_kind(const mrc_searcher *self, int norm)
 {
     const mercer_preprocess *given = self->task->preprocess;
@@ -105,7 +105,7 @@ static int count_steps(const mrc_searcher *self, int wanted)
 }
 
 /* The descents' progress callback: writes a journal row, reports progress, saves the state, and checks the deadline. */
-static int watch(void *user, int step, double error)
+static int watch_search(void *user, int step, double error)
 {
     mrc_searcher *self = user;
     const mrc_search_task *task = self->task;
@@ -143,7 +143,7 @@ static mercer_status run_stage(mrc_searcher *self, int stage, int steps)
                            .centers = self->effort.centers * (large ? 3 : 2) / 2,
                            .seed = self->task->seed,
                            .sequence = (uint64_t)SEQUENCE + ((uint64_t)stage << 32),
-                           .progress = watch,
+                           .progress = watch_search,
                            .progress_user = self};
     self->stage = stage;
     MRC_TRY(mrc_descent_run(&descent, &self->task->state->stages[stage], &stopped));
@@ -347,7 +347,7 @@ mercer_status mrc_search_run(const mrc_search_task *task, mrc_search_result *out
     if (status == MERCER_OK) status = open_state(&self);
     if (status == MERCER_OK) status = run_stages(&self, &best);
     if (status == MERCER_OK) status = mrc_search_finish(&self, &best);
-    if (status == MERCER_OK) status = mrc_search_keep(&self, &best);
+    if (status == MERCER_OK) status = mrc_search_use_candidate(&self, &best);
     mrc_free(task->context, self.split.rows);
     mrc_preprocess_free(self.points.preprocess);
     return status;

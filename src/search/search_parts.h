@@ -50,7 +50,7 @@ void mrc_search_points_blend(const mrc_search_points *self, const double *weight
 mercer_status mrc_search_points_map(const mrc_searcher *self, const mrc_candidate *candidate, int64_t first,
                                     const mercer_matrix *to);
 /* Sets kernel and preprocessing of the result to those of a candidate. The result then owns the preprocessing. */
-mercer_status mrc_search_keep(mrc_searcher *self, const mrc_candidate *best);
+mercer_status mrc_search_use_candidate(mrc_searcher *self, const mrc_candidate *best);
 
 /* search_score.c: set candidate->error to its smallest held-out error over ridges near its own, with few centers. */
 mercer_status mrc_search_score(const mrc_searcher *self, mrc_candidate *candidate);

@@ -87,7 +87,7 @@ mercer_status mrc_search_points_read(mrc_search_points *self, const mrc_search_t
     MRC_TRY(self->blended ? read_copies(self, data, split->rows)
                           : mercer_dataset_read(data, &self->x, &self->y, NULL, self->preprocess, split->rows, 0));
     MRC_TRY(mrc_check_finite(task->context, "samples", &self->x, NULL));
-    mrc_units_enter(task->units, &self->y, &self->y);
+    mrc_units_apply(task->units, &self->y, &self->y);
     if (data->weights) {
         MRC_TRY(mrc_scope_alloc(self->scope, &self->weights, n, sizeof *self->weights, "weights of samples"));
         for (int64_t i = 0; i < n; i++) self->weights[i] = data->weights[split->rows[i]];
@@ -204,7 +204,7 @@ static mercer_status keep_map(mrc_searcher *self, const mrc_candidate *best)
     return mrc_preprocess_set_map(points->preprocess, d, d, false, map);
 }
 
-mercer_status mrc_search_keep(mrc_searcher *self, const mrc_candidate *best)
+mercer_status mrc_search_use_candidate(mrc_searcher *self, const mrc_candidate *best)
 {
     mrc_search_result *result = self->result;
     result->kernel = best->kernel;

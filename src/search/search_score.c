@@ -76,8 +76,8 @@ static int pick_ridge(const double *errors, int count, int64_t held)
 }
 
 /* Scores all ridges with p centers. Sets *ridge to the one that pick_ridge chooses, and *error to its error. */
-static mercer_status score(const mrc_searcher *self, const scorer *with, const mercer_kernel *kernel, int64_t p,
-                           double *ridge, double *error)
+static mercer_status score_candidate(const mrc_searcher *self, const scorer *with, const mercer_kernel *kernel,
+                                     int64_t p, double *ridge, double *error)
 {
     double errors[MRC_RIDGES];
     MRC_TRY(mrc_small_fits(self->task->context, &with->rows, kernel, p, with->ridges, with->count, errors));
@@ -125,14 +125,14 @@ mercer_status mrc_search_finish(mrc_searcher *self, const mrc_candidate *best)
     for (int s = held_out ? 0 : MRC_SEARCH_SIZES - 1; s < MRC_SEARCH_SIZES; s++) {
         int64_t size = p >> (MRC_SEARCH_SIZES - 1 - s);
         if (size < 1) continue;
-        MRC_TRY(score(self, &with, &best->kernel, size, &report->ridge, &report->error));
+        MRC_TRY(score_candidate(self, &with, &best->kernel, size, &report->ridge, &report->error));
         report->centers[s] = size;
         report->center_errors[s] = report->error;
     }
     if (!given) return MERCER_OK;
     with.count = sizeof others / sizeof *others;
     memcpy(with.ridges, others, sizeof others);
-    return score(self, &with, &best->kernel, p, &result->better_ridge, &result->better_error);
+    return score_candidate(self, &with, &best->kernel, p, &result->better_ridge, &result->better_error);
 }
 
 /* ---- More centers ------------------------------------------------------------------------------------------------ */

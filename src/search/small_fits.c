@@ -73,7 +73,7 @@ static double weight_of(const mrc_small_rows *rows, int64_t first, int64_t end)
 }
 
 /* Multiplies a matrix with the rows from `first` on by the square roots of their weights. */
-static mercer_status weigh(const small_fits *self, int64_t first, const mercer_matrix *matrix)
+static mercer_status weigh_small_fit(const small_fits *self, int64_t first, const mercer_matrix *matrix)
 {
     double roots[BLOCK];
     if (!self->rows->weights) return MERCER_OK;
@@ -83,7 +83,7 @@ static mercer_status weigh(const small_fits *self, int64_t first, const mercer_m
 
 /* Computes the kernel values of up to BLOCK rows. They are evaluated in the type of the points and converted to double,
    because evaluating them in double would cost more than the fit. */
-static mercer_status evaluate(const small_fits *self, int64_t first, int64_t count, mercer_matrix *block)
+static mercer_status evaluate_small_fit(const small_fits *self, int64_t first, int64_t count, mercer_matrix *block)
 {
     mrc_backend *backend = self->backend;
     mercer_matrix x = mrc_rows(&self->rows->x, first, count);
@@ -102,10 +102,10 @@ static mercer_status add_rows(const small_fits *self, int64_t first, int64_t cou
     mrc_backend *backend = self->backend;
     mercer_matrix block, from = mrc_rows(&self->rows->y, first, count), y = mrc_rows(&self->targets, 0, count);
     mrc_gemm job = {.transpose_a = true, .alpha = 1, .beta = 1, .a = &block, .b = &y, .c = &self->rhs};
-    MRC_TRY(evaluate(self, first, count, &block));
+    MRC_TRY(evaluate_small_fit(self, first, count, &block));
     MRC_TRY(backend->ops->copy(backend, &y, &from));
-    MRC_TRY(weigh(self, first, &block));
-    MRC_TRY(weigh(self, first, &y));
+    MRC_TRY(weigh_small_fit(self, first, &block));
+    MRC_TRY(weigh_small_fit(self, first, &y));
     MRC_TRY(backend->ops->gram(backend, 1, &block, 1, &self->gram));
     return backend->ops->gemm(backend, &job);
 }
@@ -146,7 +146,7 @@ mercer_status mrc_small_factorize(mrc_backend *backend, const mercer_matrix *a, 
 }
 
 /* Solves the equations for one ridge. *solved: they were positive definite; if not, weights are not set. */
-static mercer_status solve(const small_fits *self, double ridge, const mercer_matrix *weights, bool *solved)
+static mercer_status solve_small_fit(const small_fits *self, double ridge, const mercer_matrix *weights, bool *solved)
 {
     mrc_backend *backend = self->backend;
     double penalty = ridge * self->mass;
@@ -175,12 +175,12 @@ static void add_errors(const small_fits *self, int64_t first, int64_t count, dou
 }
 
 /* Predicts up to BLOCK held-out rows with the weights of all ridges, and adds their errors. */
-static mercer_status score(const small_fits *self, int64_t first, int64_t count, double *errors)
+static mercer_status score_small_fit(const small_fits *self, int64_t first, int64_t count, double *errors)
 {
     mrc_backend *backend = self->backend;
     mercer_matrix block, answers = mrc_rows(&self->answers, 0, count), shown = mrc_rows(&self->shown, 0, count);
     mrc_gemm job = {.alpha = 1, .a = &block, .b = &self->weights, .c = &answers};
-    MRC_TRY(evaluate(self, first, count, &block));
+    MRC_TRY(evaluate_small_fit(self, first, count, &block));
     MRC_TRY(backend->ops->gemm(backend, &job));
     MRC_TRY(backend->ops->copy(backend, &shown, &answers));
     add_errors(self, first, count, errors);
@@ -208,11 +208,11 @@ mercer_status mrc_small_fits(mercer_context *context, const mrc_small_rows *rows
     MRC_TRY(self.backend->ops->clear(self.backend, &self.weights));
     for (int r = 0; r < count; r++) {
         mercer_matrix weights = mrc_columns(&self.weights, r * c, c);
-        MRC_TRY(solve(&self, ridges[r], &weights, &solved[r]));
+        MRC_TRY(solve_small_fit(&self, ridges[r], &weights, &solved[r]));
         errors[r] = 0;
     }
     for (int64_t first = n; first < end; first += BLOCK)
-        MRC_TRY(score(&self, first, mrc_min(BLOCK, end - first), errors));
+        MRC_TRY(score_small_fit(&self, first, mrc_min(BLOCK, end - first), errors));
     for (int r = 0; r < count; r++)
         errors[r] = solved[r] ? errors[r] / (weight_of(rows, n, end) * (double)c) : (double)INFINITY;
     return MERCER_OK;

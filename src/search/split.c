@@ -163,7 +163,7 @@ static mercer_status keep_classes(const mercer_dataset *data, mrc_split *split)
 
 /* Collects the rows of each fold f, up to most[f], from the first m of n rows in random order. fold (n): fold of every
    row. */
-static void gather(mrc_split *out, int64_t n, int64_t m, const int64_t *most, const signed char *fold, mrc_rng rng)
+static void gather_keys(mrc_split *out, int64_t n, int64_t m, const int64_t *most, const signed char *fold, mrc_rng rng)
 {
     int64_t at = 0;
     for (int f = 0; f < out->folds.count; f++) {
@@ -197,7 +197,7 @@ mercer_status mrc_split_make(mrc_split *out, const mercer_dataset *data, int64_t
     int folds = out->folds.count;
     for (int f = 0; f < folds; f++) room[f] = data->keys ? (fitted + folds - 1 - f) / folds : m;
     if (data->keys && held_out) room[0] = fitted, room[HELD] = mrc_max(1, held);
-    gather(out, n, m, room, fold, rng);
+    gather_keys(out, n, m, room, fold, rng);
     return held_out && units == m ? keep_classes(data, out) : MERCER_OK;
 }
 

@@ -70,7 +70,7 @@ typedef struct mrc_plan {
     mrc_preconditioner_sizes preconditioner_sizes; /* for conjugate gradients; basis 0: exact factor */
     bool on_samples;                               /* copied from the request */
     int64_t polish;                                /* number of conjugate gradient steps at the end */
-    int64_t keep_bytes;                            /* bytes of the buffer for a batch's kernel block */
+    int64_t batch_block_bytes;                     /* bytes of the buffer for a batch's kernel block */
     bool half;                                     /* products may be rounded to half precision */
     bool half_chosen;                              /* by choice of the planner, so the training checks the result */
     int64_t budget;
@@ -82,12 +82,12 @@ typedef struct mrc_plan {
 
 /* Caching of K(X,Z) that a solver requests; the planner grants what fits. */
 typedef struct mrc_caching {
-    int64_t block;     /* bytes of a batch's block between its two products, in their format; 0: one product only */
-    int64_t beside;    /* bytes of that block if all samples are cached as well */
-    bool again;        /* all samples are read more than once, so that caching them pays */
-    bool anew;         /* do not cache the samples, because evaluating K is as fast as reading it */
-    bool half;         /* the cache may be in half precision, which is accurate enough for this solver */
-    int64_t half_from; /* cache size in bytes above which half precision is used even if more would fit */
+    int64_t block; /* bytes of a batch's block between its two products, in their format; 0: one product only */
+    int64_t block_with_cache; /* bytes of that block if all samples are cached as well */
+    bool repeated;            /* all samples are read more than once, so that caching them pays */
+    bool recompute;           /* do not cache the samples, because evaluating K is as fast as reading it */
+    bool half;                /* the cache may be in half precision, which is accurate enough for this solver */
+    int64_t half_from;        /* cache size in bytes above which half precision is used even if more would fit */
 } mrc_caching;
 
 typedef struct mrc_planner {
@@ -99,7 +99,7 @@ typedef struct mrc_planner {
     mrc_problem problem;
     double rate, rate_double; /* flops per second */
     double bandwidth;         /* bytes per second */
-    int64_t kept_size;        /* bytes per kernel value in a batch's cached block */
+    int64_t cached_size;      /* bytes per kernel value in a batch's cached block */
     bool device;              /* matrices are not in host memory */
     mrc_caching caching;
 } mrc_planner;

@@ -137,7 +137,7 @@ mercer_status mrc_sample_stream_points(mrc_sample_stream *stream, int64_t most, 
     return check_rows(stream, batch);
 }
 
-static mercer_status make_room(mrc_sample_stream *stream, const mercer_matrix *like)
+static mercer_status reserve_targets(mrc_sample_stream *stream, const mercer_matrix *like)
 {
     mercer_matrix *room = &stream->entered, made = mrc_view(NULL, like->rows, like->cols, like->dtype);
     if (room->rows >= like->rows && room->cols == like->cols && room->dtype == like->dtype) return MERCER_OK;
@@ -160,15 +160,15 @@ static void enter_part(void *argument, int64_t part, int worker)
     const entering *job = argument;
     int64_t first = part * PART_ROWS, rows = mrc_min(PART_ROWS, job->from->rows - first);
     mercer_matrix to = mrc_rows(job->to, first, rows), from = mrc_rows(job->from, first, rows);
-    mrc_units_enter(job->units, &to, &from);
+    mrc_units_apply(job->units, &to, &from);
 }
 
-mercer_status mrc_sample_stream_enter(mrc_sample_stream *stream, mercer_matrix *y)
+mercer_status mrc_sample_stream_to_units(mrc_sample_stream *stream, mercer_matrix *y)
 {
     if (!mrc_units_given(stream->units)) return MERCER_OK;
     mercer_matrix host;
     MRC_SCOPE(scope, stream->context);
-    MRC_TRY(make_room(stream, y));
+    MRC_TRY(reserve_targets(stream, y));
     MRC_TRY(mrc_scope_open(&scope, stream->context->backend, y, &host));
     *y = mrc_rows(&stream->entered, 0, y->rows);
     int64_t parts = (y->rows + PART_ROWS - 1) / PART_ROWS;
@@ -180,7 +180,7 @@ mercer_status mrc_sample_stream_enter(mrc_sample_stream *stream, mercer_matrix *
 mercer_status mrc_sample_stream_next(mrc_sample_stream *stream, int64_t most, mercer_batch *batch)
 {
     MRC_TRY(mrc_sample_stream_points(stream, most, batch));
-    return batch->X.rows > 0 ? mrc_sample_stream_enter(stream, &batch->Y) : MERCER_OK;
+    return batch->X.rows > 0 ? mrc_sample_stream_to_units(stream, &batch->Y) : MERCER_OK;
 }
 
 mercer_status mrc_sample_stream_skip(mrc_sample_stream *stream, int64_t rows)

@@ -48,6 +48,6 @@ mercer_status mrc_sample_stream_next(mrc_sample_stream *stream, int64_t most, me
 mercer_status mrc_sample_stream_points(mrc_sample_stream *stream, int64_t most, mercer_batch *batch);
 /* Convert targets (m, c), not necessarily of this stream, to the stream's units. *y becomes a view of the stream's
    buffer, valid until the next call; without units it is unchanged. */
-mercer_status mrc_sample_stream_enter(mrc_sample_stream *stream, mercer_matrix *y);
+mercer_status mrc_sample_stream_to_units(mrc_sample_stream *stream, mercer_matrix *y);
 
 #endif

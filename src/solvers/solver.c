@@ -109,7 +109,7 @@ double mrc_plan_seconds(const mrc_planner *planner, const mrc_cost *work)
 mercer_status mrc_job_kernel_blocks(mrc_job *job)
 {
     const mercer_plan *plan = &job->plan.public_plan;
-    return mrc_kernel_blocks_create(&job->kernel_blocks, &job->centers, plan->batch, job->plan.keep_bytes,
+    return mrc_kernel_blocks_create(&job->kernel_blocks, &job->centers, plan->batch, job->plan.batch_block_bytes,
                                     plan->cache_data ? job->n : 0,
                                     plan->cache_data == MRC_CACHE_HALF ? MERCER_F16 : job->centers.real);
 }

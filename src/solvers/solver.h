@@ -40,12 +40,12 @@ typedef struct mrc_watchdog {
 } mrc_watchdog;
 
 /* Moments at which the state may be saved. */
-typedef enum mrc_keep_moment {
-    MRC_KEEP_STEP, /* between steps: saved if checkpoint_seconds have passed */
+typedef enum mrc_save_moment {
+    MRC_SAVE_STEP, /* between steps: saved if checkpoint_seconds have passed */
     /* at the end of an epoch or of a step of cg: skipped if writing takes long and the last checkpoint is recent */
-    MRC_KEEP_EPOCH,
-    MRC_KEEP_NOW /* at the start and before stopping: always saved, and failure to save is an error */
-} mrc_keep_moment;
+    MRC_SAVE_EPOCH,
+    MRC_SAVE_NOW /* at the start and before stopping: always saved, and failure to save is an error */
+} mrc_save_moment;
 
 typedef struct mrc_job mrc_job;
 
@@ -54,9 +54,9 @@ typedef struct mrc_job_host {
     /* Chooses the plan's sizes again, with the critical batch, and with whether batches have row numbers. */
     mercer_status (*refine)(mrc_job *job, int64_t critical_batch, bool rows_known, mercer_dtype points);
     /* Writes a checkpoint if one is due. weights: those that the model would get now. */
-    mercer_status (*keep)(mrc_job *job, const mercer_matrix *weights, mrc_keep_moment moment);
+    mercer_status (*save)(mrc_job *job, const mercer_matrix *weights, mrc_save_moment moment);
     /* Restores the saved state. */
-    mercer_status (*recall)(mrc_job *job);
+    mercer_status (*restore)(mrc_job *job);
     /* Reports progress between steps if it is due; *stop: whether a rank's callback requests a stop. */
     mercer_status (*poll)(mrc_job *job, bool *stop);
     /* Validates the candidate weights, updates the best weights and patience, and reports progress. *stop: nonzero
@@ -79,7 +79,7 @@ struct mrc_job {
     bool resuming;       /* training begins with the saved state */
     bool from_zero;      /* training begins with weights of 0, not with those of the model */
     bool announces;      /* set-up reports its progress to the progress callback */
-    mrc_centers centers; /* also used to report the progress of set-up (mrc_centers_tell) */
+    mrc_centers centers; /* also used to report the progress of set-up (mrc_centers_notify) */
     mrc_sample_stream stream;
     mrc_kernel_blocks kernel_blocks;
     void *state; /* the solver's own state; NULL until create has allocated it */
@@ -136,7 +136,7 @@ typedef struct mrc_solver_ops {
     /* Chooses the sizes that the options leave open, and explains them in the plan's text. */
     mercer_status (*choose)(mrc_planner *planner);
     /* Makes the last choices once memory has been assigned, and adds them to the plan's text. */
-    void (*settle)(mrc_planner *planner);
+    void (*complete_plan)(mrc_planner *planner);
     /* Computes the cost of a plan with these sizes, without kernel blocks and caches; *out is cleared before. */
     void (*cost)(const mrc_problem *problem, const mrc_plan *plan, mrc_solver_cost *out);
     /* Sets up from `first` samples, or from the job's stream if that is NULL. destroy is called after a failure too. */
@@ -167,7 +167,7 @@ typedef struct mrc_preset {
 } mrc_preset;
 
 typedef struct mrc_solver {
-    const char *name, *says; /* name of at most 15 characters; one-line description for messages */
+    const char *name, *description; /* name of at most 15 characters; one-line description for messages */
     const mrc_solver_ops *ops;
     unsigned traits; /* MRC_USES_..., MRC_NEEDS_... */
     /* auto chooses it, even if others are faster, if it is estimated to take at most this number of seconds */

@@ -129,7 +129,7 @@ static void list_trainer(mrc_trainer *self, mrc_state *state)
         {"totals.rows", .whole = &job->totals.rows},
         {"halvings", .whole = &report->halvings},
         {"epochs", .whole = &report->epochs},
-        {"seconds", .real = &self->kept_seconds, .high = MOST_SECONDS},
+        {"seconds", .real = &self->saved_seconds, .high = MOST_SECONDS},
         {"best_score", .real = &self->best_score, .low = -any, .high = most, .unknown = true},
         {"watchdog.loss", .real = &job->watchdog.loss, .high = any, .unknown = true},
         {"watchdog.target", .real = &job->watchdog.target, .high = any, .unknown = true},
@@ -240,30 +240,30 @@ static mercer_status save(mrc_trainer *self, mrc_state *state, const mercer_matr
 /* Returns whether a checkpoint is due on this rank. At the end of an epoch one is due if writing takes at most a fifth
    of the time and at least a second has passed, or if writing takes at most a twentieth of the time: short fits on
    small models should not spend their time on checkpoints. Within an epoch only the time limit counts. */
-static bool is_due(const mrc_trainer *self, mrc_keep_moment moment)
+static bool is_due(const mrc_trainer *self, mrc_save_moment moment)
 {
     double most = self->job.options.checkpoint_seconds > 0 ? self->job.options.checkpoint_seconds : KEEP_SECONDS;
-    double pause = fmin(20 * self->keep_cost, fmax(1, 5 * self->keep_cost));
-    double since = mrc_seconds() - self->last_keep;
-    if (moment == MRC_KEEP_NOW || atomic_load(&self->keep_asked)) return true;
-    return self->job.comm->rank == 0 && (since >= most || (moment == MRC_KEEP_EPOCH && since >= pause));
+    double pause = fmin(20 * self->save_seconds, fmax(1, 5 * self->save_seconds));
+    double since = mrc_seconds() - self->last_save;
+    if (moment == MRC_SAVE_NOW || atomic_load(&self->save_requested)) return true;
+    return self->job.comm->rank == 0 && (since >= most || (moment == MRC_SAVE_EPOCH && since >= pause));
 }
 
 /* Warns once when saving starts to fail, and logs once when it works again. Training continues in between. */
 static void tell_failure(mrc_trainer *self, const mrc_reason *reason)
 {
     bool failed = reason->status != MERCER_OK;
-    if (failed && !self->keep_failed)
+    if (failed && !self->save_failed)
         mrc_warn(self->job.context, "checkpoint",
                  "no checkpoint can be written after %" PRId64 " samples; training continues without one: %s",
                  self->job.samples, reason->text);
-    if (!failed && self->keep_failed)
+    if (!failed && self->save_failed)
         mrc_log(self->job.context, MERCER_LOG_WARNING, "checkpoints are written again, after %" PRId64 " samples",
                 self->job.samples);
-    self->keep_failed = failed;
+    self->save_failed = failed;
 }
 
-mercer_status mrc_trainer_keep(mrc_job *job, const mercer_matrix *weights, mrc_keep_moment moment)
+mercer_status mrc_trainer_save(mrc_job *job, const mercer_matrix *weights, mrc_save_moment moment)
 {
     mrc_trainer *self = (mrc_trainer *)job;
     bool due;
@@ -272,16 +272,16 @@ mercer_status mrc_trainer_keep(mrc_job *job, const mercer_matrix *weights, mrc_k
     MRC_TRY(mrc_comm_any(self->job.comm, is_due(self, moment), &due));
     if (!due) return MERCER_OK;
     /* cleared before writing, so that a request during the write leads to another checkpoint */
-    atomic_store(&self->keep_asked, false);
+    atomic_store(&self->save_requested, false);
     mrc_state state;
     double start = mrc_seconds();
-    self->kept_seconds = self->earlier_seconds + start - self->start;
+    self->saved_seconds = self->earlier_seconds + start - self->start;
     list_all(self, &state);
     if (state.overflow) return mrc_fail(self->job.context, MERCER_ERROR_INTERNAL, "the state of training is too long");
     mercer_status status = save(self, &state, weights);
-    self->last_keep = mrc_seconds();
-    self->keep_cost = self->last_keep - start;
-    if (moment == MRC_KEEP_NOW || (status != MERCER_OK && self->job.comm->broken)) return status;
+    self->last_save = mrc_seconds();
+    self->save_seconds = self->last_save - start;
+    if (moment == MRC_SAVE_NOW || (status != MERCER_OK && self->job.comm->broken)) return status;
     mrc_reason reason = mrc_take_error(self->job.context, status);
     tell_failure(self, &reason);
     return MERCER_OK;
@@ -398,7 +398,7 @@ static void recall_solver(mrc_trainer *self, const char *name)
     if (!(row->traits & MRC_CONVERGES)) self->job.options.converge = MERCER_AUTO;
 }
 
-mercer_status mrc_trainer_recall_plan(mrc_trainer *self)
+mercer_status mrc_trainer_restore_plan(mrc_trainer *self)
 {
     mrc_plan_request *request = &self->request;
     mercer_train_options *options = &self->job.options;
@@ -443,12 +443,12 @@ static mercer_status check_numbers(const mrc_trainer *self)
 {
     const mrc_job *job = &self->job;
     bool good = job->epoch >= 0 && job->epoch <= job->plan.public_plan.epochs && job->pass_rows >= 0 &&
-                job->pass_rows <= job->n && job->samples >= 0 && self->kept_seconds >= 0;
+                job->pass_rows <= job->n && job->samples >= 0 && self->saved_seconds >= 0;
     if (good && (!job->plan.solver->ops->check || job->plan.solver->ops->check(job))) return MERCER_OK;
     return mrc_fail(job->context, MERCER_ERROR_FORMAT, "the checkpoint's numbers are out of range");
 }
 
-mercer_status mrc_trainer_recall(mrc_job *job)
+mercer_status mrc_trainer_restore(mrc_job *job)
 {
     mrc_trainer *self = (mrc_trainer *)job;
     mrc_state state;
@@ -464,7 +464,7 @@ mercer_status mrc_trainer_recall(mrc_job *job)
     mercer_status status = open_all(self, &state, live);
     if (status == MERCER_OK) status = load_matrices(self, &state);
     MRC_TRY(close_all(self, &state, live, true, status));
-    self->earlier_seconds = self->kept_seconds;
-    self->last_keep = mrc_seconds();
+    self->earlier_seconds = self->saved_seconds;
+    self->last_save = mrc_seconds();
     return MERCER_OK;
 }

@@ -96,7 +96,7 @@ static mercer_status make_augmented(device_source *self, int64_t rows)
 
 /* Grows the buffers to a batch of `rows` rows. Without preprocessing, augmented rows are returned from the buffers of
    the augmentation, so x is not needed. */
-static mercer_status make_room(device_source *self, int64_t rows)
+static mercer_status allocate_batches(device_source *self, int64_t rows)
 {
     mrc_backend *backend = self->backend;
     mrc_scope *scope = &self->batch;
@@ -251,11 +251,11 @@ static mercer_status take_taught(device_source *self, const mercer_matrix *x, co
 }
 
 /* mercer_source.next. The replaced source chooses the rows; it neither reads nor copies them. */
-static int next(void *user, int64_t most, mercer_batch *batch)
+static int next_device_batch(void *user, int64_t most, mercer_batch *batch)
 {
     device_source *self = user;
     const double *weights = mrc_data_stream_weights(self->from);
-    if (make_room(self, mrc_min(most, self->from->rows)) != MERCER_OK) return 1;
+    if (allocate_batches(self, mrc_min(most, self->from->rows)) != MERCER_OK) return 1;
     int64_t count = mrc_data_stream_take(self->from, most, &self->samples), *rows = self->samples.rows;
     mercer_matrix x = self->x, y = mrc_rows(&self->y, 0, count);
     if (x.data) x = mrc_rows(&x, 0, count);
@@ -268,13 +268,13 @@ static int next(void *user, int64_t most, mercer_batch *batch)
     return status != MERCER_OK;
 }
 
-static int restart(void *user, int64_t epoch)
+static int restart_device_pass(void *user, int64_t epoch)
 {
     const mercer_source *from = ((device_source *)user)->from;
     return from->restart(from->user, epoch);
 }
 
-static int skip(void *user, int64_t rows)
+static int skip_device_samples(void *user, int64_t rows)
 {
     const mercer_source *from = ((device_source *)user)->from;
     return from->skip(from->user, rows);
@@ -285,7 +285,7 @@ static const char *last_error(void *user)
     return mrc_last_error(((device_source *)user)->backend->context);
 }
 
-static void release(void *user)
+static void release_device_source(void *user)
 {
     device_source *self = user;
     if (!self) return;
@@ -293,7 +293,7 @@ static void release(void *user)
     mrc_scope_close(&self->own);
     mrc_free(self->backend->context, self);
 }
-MRC_RELEASE(release_source, device_source, release)
+MRC_RELEASE(release_source, device_source, release_device_source)
 
 /* ---- Creation ---------------------------------------------------------------------------------------------------- */
 
@@ -332,8 +332,8 @@ static mercer_status bring_points(device_source *self)
     const mrc_teacher *teacher = &self->teacher;
     const mercer_dataset *data = self->contents.data;
     if (self->contents.preprocess && !is_augmented(self)) return bring_preprocessed(self);
-    if (data->there.data) { /* checked when the dataset was created */
-        self->points = data->there;
+    if (data->on_device.data) { /* checked when the dataset was created */
+        self->points = data->on_device;
         return MERCER_OK;
     }
     if (!teacher->centers) {
@@ -374,12 +374,12 @@ static bool can_make(const mrc_stream_contents *contents, mrc_teacher *teacher)
 
 /* Returns whether the samples fit in `most` bytes, in the form in which they would be stored. Drawn samples, and those
    that are on the device already, need nothing. */
-static bool fits(const mrc_stream_contents *contents, const mercer_source *source, int64_t most)
+static bool samples_fit(const mrc_stream_contents *contents, const mercer_source *source, int64_t most)
 {
     const mercer_dataset *data = contents->data;
-    bool raw = contents->augment, there = data->there.data && (raw || !contents->preprocess);
+    bool raw = contents->augment, on_device = data->on_device.data && (raw || !contents->preprocess);
     int64_t elements, bytes;
-    if (data->synth || there) return true;
+    if (data->synth || on_device) return true;
     return mrc_multiply(data->rows, raw ? data->features : source->features, &elements) &&
            mrc_multiply(elements, mrc_dtype_size(raw ? data->dtype : source->dtype), &bytes) && bytes <= most;
 }
@@ -391,14 +391,14 @@ mercer_status mrc_device_source_create(mercer_source *out, mrc_backend *backend,
     const mrc_stream_contents contents = mrc_data_stream_contents(source);
     mrc_teacher teacher;
     *out = (mercer_source){.struct_size = sizeof *out};
-    if (!can_make(&contents, &teacher) || !fits(&contents, source, most)) return MERCER_OK;
+    if (!can_make(&contents, &teacher) || !samples_fit(&contents, source, most)) return MERCER_OK;
     MRC_TRY(mrc_alloc_zero(backend->context, &self, 1, sizeof *self, "the source"));
     *self = (device_source){.backend = backend, .from = source, .contents = contents, .teacher = teacher};
     self->own.context = self->batch.context = backend->context;
     MRC_TRY(bring_points(self));
     *out = *source;
-    out->restart = restart, out->next = next, out->skip = skip;
-    out->last_error = last_error, out->release = release, out->user = self;
+    out->restart = restart_device_pass, out->next = next_device_batch, out->skip = skip_device_samples;
+    out->last_error = last_error, out->release = release_device_source, out->user = self;
     self = NULL;
     return MERCER_OK;
 }
@@ -407,10 +407,10 @@ mercer_status mrc_device_source_create(mercer_source *out, mrc_backend *backend,
 
 void mrc_trainer_drop_samples(mrc_trainer *trainer)
 {
-    if (trainer->there_of && trainer->there.next) trainer->there.release(trainer->there.user);
-    trainer->there = (mercer_source){0};
-    trainer->there_of = NULL;
-    trainer->there_bytes = 0;
+    if (trainer->on_device_source && trainer->on_device.next) trainer->on_device.release(trainer->on_device.user);
+    trainer->on_device = (mercer_source){0};
+    trainer->on_device_source = NULL;
+    trainer->on_device_bytes = 0;
 }
 
 /*
@@ -422,7 +422,7 @@ void mrc_trainer_drop_samples(mrc_trainer *trainer)
 static mercer_status bring_samples(mrc_trainer *trainer, const mercer_source *source)
 {
     mrc_backend *backend = trainer->job.backend;
-    if (source && trainer->there_of == source && trainer->there_user == source->user) return MERCER_OK;
+    if (source && trainer->on_device_source == source && trainer->on_device_user == source->user) return MERCER_OK;
     mrc_trainer_drop_samples(trainer);
     if (!source || mrc_backend_memory(backend) == MRC_HOST) return MERCER_OK;
     int64_t budget = trainer->job.options.memory, before = trainer->job.context->bytes_now;
@@ -430,10 +430,10 @@ static mercer_status bring_samples(mrc_trainer *trainer, const mercer_source *so
     if (budget > 0) /* the budget is for all ranks together, but each rank stores all samples */
         memory = mrc_min(memory, budget);
     bool once = trainer->job.options.epochs == 1 && !mrc_data_stream_contents(source).again;
-    mercer_status made = mrc_device_source_create(&trainer->there, backend, source, once ? 0 : memory / 4);
+    mercer_status made = mrc_device_source_create(&trainer->on_device, backend, source, once ? 0 : memory / 4);
     if (made != MERCER_OK && made != MERCER_ERROR_MEMORY) return made;
-    trainer->there_of = source, trainer->there_user = source->user;
-    trainer->there_bytes = trainer->job.context->bytes_now - before;
+    trainer->on_device_source = source, trainer->on_device_user = source->user;
+    trainer->on_device_bytes = trainer->job.context->bytes_now - before;
     return MERCER_OK;
 }
 
@@ -442,10 +442,10 @@ mercer_status mrc_trainer_on_samples(mrc_trainer *trainer, const mercer_source *
 {
     int64_t budget = trainer->job.options.memory;
     MRC_TRY(bring_samples(trainer, source));
-    if (!trainer->there.next) return act(trainer, source);
-    if (budget > 0) trainer->job.options.memory = mrc_max(1, budget - trainer->there_bytes);
-    trainer->trusted_source = true, trainer->new_points = is_augmented(trainer->there.user);
-    mercer_status status = act(trainer, &trainer->there);
+    if (!trainer->on_device.next) return act(trainer, source);
+    if (budget > 0) trainer->job.options.memory = mrc_max(1, budget - trainer->on_device_bytes);
+    trainer->trusted_source = true, trainer->new_points = is_augmented(trainer->on_device.user);
+    mercer_status status = act(trainer, &trainer->on_device);
     trainer->trusted_source = trainer->new_points = false;
     trainer->job.options.memory = budget;
     return status;

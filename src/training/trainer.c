@@ -15,8 +15,8 @@
 
 /* what the trainer provides to solvers; training depends on solvers, not the other way around */
 static const mrc_job_host host = {.refine = mrc_trainer_refine,
-                                  .keep = mrc_trainer_keep,
-                                  .recall = mrc_trainer_recall,
+                                  .save = mrc_trainer_save,
+                                  .restore = mrc_trainer_restore,
                                   .poll = mrc_trainer_poll,
                                   .end_epoch = mrc_trainer_end_epoch,
                                   .validate = mrc_trainer_validate};
@@ -75,7 +75,7 @@ void mrc_trainer_free(mrc_trainer *self)
 
 /* Copies the weights to the model. Fails on all ranks, with the model unchanged, if a weight of any rank is not
    finite. */
-static mercer_status publish(mrc_job *job)
+static mercer_status publish_model(mrc_job *job)
 {
     const mercer_matrix *alpha = mrc_job_candidate(job);
     bool bad = mrc_matrix_check_finite(job->backend, "weights", alpha, NULL) != MERCER_OK;
@@ -106,14 +106,14 @@ static void reset(mrc_trainer *self)
 }
 
 /* Resets the trainer at the start of a training, by fit or by the first step. */
-static void begin(mrc_trainer *self)
+static void begin_training(mrc_trainer *self)
 {
     mrc_job *job = &self->job;
     mrc_trainer_tear_down(self);
     reset(self);
-    self->earlier_seconds = self->keep_cost = 0;
+    self->earlier_seconds = self->save_seconds = 0;
     self->given_up_bytes = 0;
-    self->keep_failed = job->announces = self->stop_asked = job->from_zero = false;
+    self->save_failed = job->announces = self->stop_asked = job->from_zero = false;
     self->phase[0] = 0;
     self->start = self->last_shown = mrc_seconds();
     self->bytes_before = job->context->bytes_now;
@@ -134,7 +134,7 @@ static mercer_status set_up(mrc_trainer *self, const mercer_matrix *first)
     MRC_TRY(mrc_centers_create(&job->centers, job->backend, job->comm, target->kernel, target->z, target->p,
                                target->origin, target->weights->dtype));
     job->ready = true;
-    job->centers.notice = mrc_trainer_tell, job->centers.notice_user = self;
+    job->centers.notice = mrc_trainer_notice, job->centers.notice_user = self;
     mercer_status status = job->plan.half ? mrc_centers_allow_half(&job->centers) : MERCER_OK;
     if (status == MERCER_OK) status = job->plan.solver->ops->create(job, first);
     if (status != MERCER_OK) mrc_trainer_tear_down(self);
@@ -142,12 +142,12 @@ static mercer_status set_up(mrc_trainer *self, const mercer_matrix *first)
 }
 
 /* Trains once, by the current plan. */
-static mercer_status run(mrc_trainer *self)
+static mercer_status run_training(mrc_trainer *self)
 {
     mrc_job *job = &self->job;
     MRC_TRY(set_up(self, NULL));
     MRC_TRY(job->plan.solver->ops->run(job));
-    return publish(job);
+    return publish_model(job);
 }
 
 static mercer_status open_stream(mrc_trainer *self, const mercer_source *source)
@@ -209,22 +209,22 @@ static mrc_reason try_again(mrc_trainer *self, mrc_attempt attempt, const mrc_re
     job->from_zero |= job->resuming;
     job->resuming = false;
     job->announces = true;
-    return mrc_take_error(job->context, run(self));
+    return mrc_take_error(job->context, run_training(self));
 }
 
 mercer_status mrc_trainer_fit(mrc_trainer *self, const mercer_source *source)
 {
     mrc_job *job = &self->job;
     const mrc_attempt *next;
-    begin(self);
+    begin_training(self);
     MRC_TRY(open_stream(self, source));
     if (!self->planned || self->request.n != source->rows || self->request.points != source->dtype)
         MRC_TRY(mrc_trainer_plan(self, source));
     self->planned = false;
     job->announces = true;
-    mrc_reason reason = mrc_take_error(job->context, run(self));
+    mrc_reason reason = mrc_take_error(job->context, run_training(self));
     while ((next = find_attempt(self, reason.status)) != NULL) reason = try_again(self, *next, &reason);
-    if (reason.status == MERCER_OK) mrc_trainer_tell_precision(self);
+    if (reason.status == MERCER_OK) mrc_trainer_log_precision(self);
     mrc_trainer_fill_report(self);
     mrc_trainer_tear_down(self);
     job->resuming = job->announces = false;
@@ -252,7 +252,7 @@ void mrc_trainer_fill_report(mrc_trainer *self)
 static mercer_status begin_streaming(mrc_trainer *self, const mercer_batch *batch)
 {
     mrc_job *job = &self->job;
-    begin(self);
+    begin_training(self);
     self->planned = false;
     job->stream = (mrc_sample_stream){.context = job->context, .units = job->target.units};
     MRC_TRY(mrc_trainer_begin_plan(self, batch->X.rows, batch->X.dtype));
@@ -275,7 +275,7 @@ mercer_status mrc_trainer_step(mrc_trainer *self, const mercer_batch *batch)
     MRC_TRY(mrc_sample_stream_weigh(&job->stream, batch));
     MRC_TRY(job->plan.solver->ops->step(job, batch));
     /* between projections the new centers' weights are not yet part of the model */
-    return job->report.projections > before ? publish(job) : MERCER_OK;
+    return job->report.projections > before ? publish_model(job) : MERCER_OK;
 }
 
 mercer_status mrc_trainer_finish(mrc_trainer *self)
@@ -283,5 +283,5 @@ mercer_status mrc_trainer_finish(mrc_trainer *self)
     if (!self) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "trainer is NULL");
     if (!self->job.ready) return MERCER_OK;
     MRC_TRY(self->job.plan.solver->ops->finish(&self->job));
-    return publish(&self->job);
+    return publish_model(&self->job);
 }

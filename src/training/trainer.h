@@ -44,25 +44,25 @@ typedef struct mercer_trainer {
     int64_t given_up_bytes;
     /* largest mean squared change of predictions by half precision so far, relative to the loss */
     double rounding;
-    int64_t rounding_rows;         /* number of rows of that check; 0: not checked */
-    mercer_source there;           /* device-resident source of the same samples; `next` is NULL if there is none */
-    const mercer_source *there_of; /* source that `there` was made for; NULL: none */
-    const void *there_user;        /* user pointer of there_of, to detect another source at the same address */
-    int64_t there_bytes;
+    int64_t rounding_rows;   /* number of rows of that check; 0: not checked */
+    mercer_source on_device; /* device-resident source of the same samples; `next` is NULL if there is none */
+    const mercer_source *on_device_source; /* source that `there` was made for; NULL: none */
+    const void *on_device_user; /* user pointer of on_device_source, to detect another source at the same address */
+    int64_t on_device_bytes;
     bool trusted_source, new_points; /* settings of the next sample stream (sample_stream.h) */
 
     double best_score;
-    int64_t since_best;          /* epochs since the best score */
-    bool stop_asked;             /* the progress callback requested a stop */
-    char phase[32];              /* set-up phase that was last reported */
-    double last_shown;           /* time of the last progress report, on the clock of mrc_seconds */
-    mrc_tensor_file *resumed;    /* open checkpoint that training resumes from, until it is read; or NULL */
-    double last_keep, keep_cost; /* time of the last checkpoint, and the seconds that writing it took */
-    bool keep_failed;            /* the last write failed, and a warning was issued */
-    atomic_bool keep_asked;      /* request, possibly from another thread, to save at the next step */
-    double earlier_seconds;      /* seconds of training before the resume */
-    double kept_seconds;         /* seconds of training at the last checkpoint */
-    int64_t bytes_before;        /* bytes allocated by the context when training began */
+    int64_t since_best;             /* epochs since the best score */
+    bool stop_asked;                /* the progress callback requested a stop */
+    char phase[32];                 /* set-up phase that was last reported */
+    double last_shown;              /* time of the last progress report, on the clock of mrc_seconds */
+    mrc_tensor_file *resumed;       /* open checkpoint that training resumes from, until it is read; or NULL */
+    double last_save, save_seconds; /* time of the last checkpoint, and the seconds that writing it took */
+    bool save_failed;               /* the last write failed, and a warning was issued */
+    atomic_bool save_requested;     /* request, possibly from another thread, to save at the next step */
+    double earlier_seconds;         /* seconds of training before the resume */
+    double saved_seconds;           /* seconds of training at the last checkpoint */
+    int64_t bytes_before;           /* bytes allocated by the context when training began */
     double start;
 } mrc_trainer;
 
@@ -81,15 +81,15 @@ void mrc_trainer_fill_report(mrc_trainer *trainer);
 /* checkpoint.c, called by solvers through mrc_job_host: saves a checkpoint if one is due; restores the state of a
    resumed training. A failed save is an error only if `moment` demands it; otherwise it is a warning, and one more
    message is logged when saving works again. */
-mercer_status mrc_trainer_keep(mrc_job *job, const mercer_matrix *weights, mrc_keep_moment moment);
-mercer_status mrc_trainer_recall(mrc_job *job);
+mercer_status mrc_trainer_save(mrc_job *job, const mercer_matrix *weights, mrc_save_moment moment);
+mercer_status mrc_trainer_restore(mrc_job *job);
 /* Opens the file that training resumes from, and checks that it belongs to the model. It stays open until its matrices
    are loaded. */
 mercer_status mrc_trainer_open_checkpoint(mrc_trainer *trainer, const char *path);
 /* Fails with MERCER_ERROR_COMM unless all ranks have the same plan values. */
 mercer_status mrc_trainer_agree_on_plan(const mrc_trainer *trainer);
 /* Restores the inputs of the plan from the open file. */
-mercer_status mrc_trainer_recall_plan(mrc_trainer *trainer);
+mercer_status mrc_trainer_restore_plan(mrc_trainer *trainer);
 
 /* trainer_plan.c, in this order: sets the parts of the request that are known when the trainer is created; completes
    the request for n samples of dtype `points`, and measures the centers; makes the plan; refines it (mrc_job_host);
@@ -112,9 +112,9 @@ mercer_status mrc_trainer_end_epoch(mrc_job *job, const mercer_matrix *candidate
                                     mercer_stop *stop);
 mercer_status mrc_trainer_poll(mrc_job *job, bool *stop);
 /* Adds the result of the check of half precision to the plan's text. */
-void mrc_trainer_tell_precision(mrc_trainer *trainer);
+void mrc_trainer_log_precision(mrc_trainer *trainer);
 /* An mrc_notice: reports the phase of set-up if it has changed or a progress report is due. */
-void mrc_trainer_tell(void *trainer, const char *what, double share);
+void mrc_trainer_notice(void *trainer, const char *what, double share);
 
 /* ---- Samples in device memory ------------------------------------------------------------------------------------ */
 

@@ -167,7 +167,7 @@ static mercer_status share_request(mrc_trainer *self)
     mrc_comm *comm = job->comm;
     if (comm->ranks == 1) return MERCER_OK;
     int64_t each, all = job->options.memory;
-    MRC_TRY(mrc_rank_room(job->backend, comm, &each));
+    MRC_TRY(mrc_rank_memory(job->backend, comm, &each));
     if (all == 0) all = each > 0 ? each * comm->ranks : job->backend->ops->free_memory(job->backend) / 2;
     struct {
         int64_t threads, budget, gains_by_half;
@@ -245,7 +245,7 @@ mercer_status mrc_trainer_plan(mrc_trainer *self, const mercer_source *source)
     MRC_TRY(mrc_sample_stream_open(&stream, job->context, source, job->target.z->cols, job->target.weights->cols));
     stream.trusted = self->trusted_source, stream.new_points = self->new_points;
     MRC_TRY(mrc_trainer_begin_plan(self, source->rows, source->dtype));
-    if (job->resuming) MRC_TRY(mrc_trainer_recall_plan(self));
+    if (job->resuming) MRC_TRY(mrc_trainer_restore_plan(self));
     self->request.unevenness = mrc_data_stream_unevenness(source);
     MRC_TRY(look_at_samples(self, &stream));
     MRC_TRY(mrc_trainer_make_plan(self));

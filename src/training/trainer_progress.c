@@ -40,7 +40,7 @@ mercer_status mrc_trainer_validate(mrc_job *job, const mercer_matrix *alpha)
         mercer_matrix part_x = mrc_rows(x, first, rows), part_y = mrc_rows(y, first, rows),
                       part_f = mrc_rows(&f, 0, rows);
         MRC_TRY(mrc_centers_predict(&job->centers, &part_x, alpha, &part_f, NULL));
-        MRC_TRY(mrc_sample_stream_enter(&job->stream, &part_y));
+        MRC_TRY(mrc_sample_stream_to_units(&job->stream, &part_y));
         MRC_TRY(
             mrc_loss_add(&sums, job->backend, &part_f, &part_y, weights ? weights + first : NULL, job->target.units));
     }
@@ -68,7 +68,7 @@ static mercer_status held_back(mrc_job *job, mercer_matrix *x, mercer_matrix *y)
     rows = mrc_min(rows, held->rows);
     int64_t step = held->rows / rows;
     x->rows = y->rows = rows, x->ld *= step, y->ld *= step;
-    return mrc_sample_stream_enter(&job->stream, y);
+    return mrc_sample_stream_to_units(&job->stream, y);
 }
 
 /* Computes the loss in accurate arithmetic, and the squared difference of the predictions in both arithmetics. */
@@ -111,7 +111,7 @@ static mercer_status check_precision(mrc_trainer *self, const mercer_matrix *can
         (long long)loss.rows, job->options.validation_X ? "held-out rows" : "samples", share, limit, (long long)job->n);
 }
 
-void mrc_trainer_tell_precision(mrc_trainer *self)
+void mrc_trainer_log_precision(mrc_trainer *self)
 {
     const mrc_job *job = &self->job;
     mercer_plan *plan = &self->job.plan.public_plan;
@@ -219,7 +219,7 @@ mercer_status mrc_trainer_poll(mrc_job *job, bool *stop)
 
 /* Set-up cannot be interrupted, because its parts have no consistent state to stop in. A requested stop takes effect at
    the first step. */
-void mrc_trainer_tell(void *user, const char *what, double share)
+void mrc_trainer_notice(void *user, const char *what, double share)
 {
     mrc_trainer *self = user;
     mrc_job *job = &self->job;

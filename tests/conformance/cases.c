@@ -121,8 +121,8 @@ static void place_levels(const mercer_matrix *x, int64_t levels, mrc_rng rng)
         for (int64_t k = 0; k < x->cols; k++) {
             int64_t category = k / (levels + 1), level = k % (levels + 1) - 1;
             double u = mrc_random_uniform(rng, (uint64_t)(i * x->cols + category));
-            bool there = (int64_t)(u * u * (double)(levels + 1)) == level;
-            if (level >= 0) data_store(x, i, k, there ? 1 + 0.5 * (double)(k % 3) : 0);
+            bool on_device = (int64_t)(u * u * (double)(levels + 1)) == level;
+            if (level >= 0) data_store(x, i, k, on_device ? 1 + 0.5 * (double)(k % 3) : 0);
         }
 }
 

@@ -172,7 +172,7 @@ static void check_pair(verdict *v, const target *t, const problem *p, int64_t ro
     guarded h = guarded_matrix(s->p, s->c, s->c + 1, p->types.w, p->at_end);
     int64_t bytes = room_columns * s->m * mrc_dtype_size(p->types.w);
     guarded room = guarded_matrix(1, bytes, bytes, MERCER_U8, p->at_end);
-    mrc_kept kept = {.memory = room.matrix.data, .bytes = bytes};
+    mrc_cached_block kept = {.memory = room.matrix.data, .bytes = bytes};
     mercer_status status = t->backend->ops->kernel_forward(t->backend, &p->pair, &p->w, &f.matrix, &kept);
     snprintf(what, sizeof what, "forward, buffer of %lld columns", (long long)room_columns);
     if (returned(v, t, p, what, status, &f)) {

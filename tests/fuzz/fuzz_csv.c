@@ -6,14 +6,14 @@ static mercer_status read_samples(mrc_reading *reading, mercer_dataset *dataset)
 {
     mrc_target_wish wish = {.task = reading->options->task};
     MRC_TRY(reading->format->read_samples(reading, dataset));
-    return reading->have_targets ? mrc_targets_settle(&reading->targets, &wish, dataset) : MERCER_OK;
+    return reading->have_targets ? mrc_targets_finish(&reading->targets, &wish, dataset) : MERCER_OK;
 }
 
 static mercer_status read_targets(mrc_reading *reading, mercer_dataset *dataset)
 {
     mrc_target_wish wish = {.task = reading->options->task};
     MRC_TRY(reading->format->read_targets(reading, dataset, 3));
-    return reading->have_targets ? mrc_targets_settle(&reading->targets, &wish, dataset) : MERCER_OK;
+    return reading->have_targets ? mrc_targets_finish(&reading->targets, &wish, dataset) : MERCER_OK;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

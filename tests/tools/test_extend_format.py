@@ -34,7 +34,7 @@ static mercer_status parse(mrc_array *out, const mrc_input *input, const char *s
     if (sscanf(line, "MATRIX %lld %lld", &rows, &cols) != 2 || rows < 0 || cols < 1)
         return mrc_fail(input->context, MERCER_ERROR_FORMAT, "%s: does not begin with MATRIX rows columns", input->path);
     *out = (mrc_array){.element = MRC_ELEMENT_F32, .item = 4, .dims = 2, .shape = {rows, cols}};
-    return mrc_array_place(out, input, end + 1 - input->data);
+    return mrc_array_locate(out, input, end + 1 - input->data);
 }
 
 const mrc_format mrc_format_matrix = {

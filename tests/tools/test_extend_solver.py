@@ -44,7 +44,7 @@ static mercer_status choose(mrc_planner *planner)
     return MERCER_OK;
 }
 
-static void settle(mrc_planner *planner)
+static void complete_plan(mrc_planner *planner)
 {
     mrc_plan_say(planner->public_plan, "%lld steps\n", (long long)planner->public_plan->epochs);
 }
@@ -117,7 +117,7 @@ static mercer_status run(mrc_job *job)
 {
     descent *self = job->state;
     mercer_stop stop = MERCER_STOP_FINISHED;
-    MRC_TRY(job->resuming ? job->host->recall(job) : job->host->keep(job, &self->alpha, MRC_KEEP_NOW));
+    MRC_TRY(job->resuming ? job->host->restore(job) : job->host->save(job, &self->alpha, MRC_SAVE_NOW));
     while (job->epoch < job->plan.public_plan.epochs && !stop) {
         double loss, size, curvature;
         MRC_TRY(pass(job, &self->alpha, true, &loss));
@@ -140,7 +140,7 @@ static mercer_status run(mrc_job *job)
 
 extern const mrc_solver_ops mrc_descent_ops;
 const mrc_solver_ops mrc_descent_ops = {.choose = choose,
-                                        .settle = settle,
+                                        .complete_plan = complete_plan,
                                         .cost = cost,
                                         .create = create,
                                         .run = run,
@@ -203,7 +203,7 @@ static void cost(const mrc_problem *problem, const mrc_projector_options *option
 
 extern const mrc_projector_ops mrc_projector_gradient;
 const mrc_projector_ops mrc_projector_gradient = {.name = "gradient",
-                                                  .says = "steepest descent on K(Z,Z) theta = h",
+                                                  .description = "steepest descent on K(Z,Z) theta = h",
                                                   .passes = 20,
                                                   .carry = true,
                                                   .create = create,

@@ -41,7 +41,7 @@ static void refuse_all(mrc_backend *backend, const mercer_kernel *kernel, const 
     mercer_matrix y = mrc_view(values, M, 1, MERCER_F64), h = mrc_view(values, P, 1, MERCER_F64);
     mercer_matrix k = mrc_view(values, M, P, MERCER_F64);
     mrc_pair pair = {.kernel = kernel, .x = &x, .z = &z};
-    mrc_kept nothing = {0};
+    mrc_cached_block nothing = {0};
     mercer_context *context = backend->context;
     assert_fails(context, ops->kernel_matmul(backend, &pair, &w, &y, false), MERCER_ERROR_UNSUPPORTED, part);
     assert_fails(context, ops->kernel_forward(backend, &pair, &w, &y, &nothing), MERCER_ERROR_UNSUPPORTED, part);

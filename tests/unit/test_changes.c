@@ -61,9 +61,9 @@ static double wanted(const changing *job, int64_t i, int64_t j)
 static void check(mrc_backend *backend, const changing *job, const char *what)
 {
     const mercer_matrix *from = &job->from;
-    mercer_matrix there, partner;
+    mercer_matrix on_device, partner;
     MRC_SCOPE(scope, backend->context);
-    assert_succeeds(backend->context, mrc_scope_matrix(&scope, backend, &there, M, D, from->dtype, "rows"));
+    assert_succeeds(backend->context, mrc_scope_matrix(&scope, backend, &on_device, M, D, from->dtype, "rows"));
     assert_succeeds(backend->context, mrc_scope_matrix(&scope, backend, &partner, M, D, from->dtype, "rows"));
     for (int way = 0; way < 3; way++) {
         bool in_place = way > 0;
@@ -76,11 +76,11 @@ static void check(mrc_backend *backend, const changing *job, const char *what)
             assert_succeeds(backend->context,
                             backend->ops->change_rows(backend, &job->change, &to, in_place ? &to : from, &job->other));
         } else {
-            assert_succeeds(backend->context, backend->ops->copy(backend, &there, &to));
+            assert_succeeds(backend->context, backend->ops->copy(backend, &on_device, &to));
             assert_succeeds(backend->context, backend->ops->copy(backend, &partner, &job->other));
             assert_succeeds(backend->context,
-                            backend->ops->change_rows(backend, &job->change, &there, &there, &partner));
-            assert_succeeds(backend->context, backend->ops->copy(backend, &to, &there));
+                            backend->ops->change_rows(backend, &job->change, &on_device, &on_device, &partner));
+            assert_succeeds(backend->context, backend->ops->copy(backend, &to, &on_device));
         }
         for (int64_t i = 0; i < M; i++)
             for (int64_t j = 0; j < D; j++)

@@ -198,7 +198,7 @@ static int ask_for_room(mrc_comm *comm, mercer_context *context, void *user)
     const int64_t shares[] = {mrc_plan_share(true, (int64_t)80 << 30) / 2, mrc_plan_share(true, alone << 30)};
     int64_t each, wanted = way == 2 ? 0 : shares[way == 0];
     if (way == 2) device.place = 0; /* place 0: all ranks compute in host memory */
-    return mrc_rank_room(&backend, comm, &each) != MERCER_OK || each != wanted;
+    return mrc_rank_memory(&backend, comm, &each) != MERCER_OK || each != wanted;
 }
 
 static void test_devices_are_counted_once(void **state)

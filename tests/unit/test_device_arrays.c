@@ -45,10 +45,10 @@ static mercer_matrix random_matrix(int64_t rows, int64_t cols, mercer_dtype dtyp
     return made;
 }
 
-static void same_bits(mercer_context *context, const mercer_matrix *there, const mercer_matrix *here)
+static void same_bits(mercer_context *context, const mercer_matrix *on_device, const mercer_matrix *here)
 {
     mercer_matrix copy = data_matrix(here->rows, here->cols, 0, here->dtype);
-    assert_succeeds(context, context->backend->ops->copy(context->backend, &copy, there));
+    assert_succeeds(context, context->backend->ops->copy(context->backend, &copy, on_device));
     assert_memory_equal(copy.data, here->data, (size_t)(here->rows * here->cols * mrc_dtype_size(here->dtype)));
     free(copy.data);
 }
@@ -72,24 +72,24 @@ static void scans(mercer_context *context)
         int64_t first;
         for (int64_t i = 0; i < x.rows * x.cols; i++) expected = fmax(expected, fabs(mrc_load(&x, i / 37, i % 37)));
         for (int gap = 0; gap < 2; gap++) {
-            mercer_matrix there = bring(context, &x, gap);
-            assert_succeeds(context, backend->ops->scan(backend, &there, &first, &largest));
+            mercer_matrix on_device = bring(context, &x, gap);
+            assert_succeeds(context, backend->ops->scan(backend, &on_device, &first, &largest));
             assert_that(first == -1 && largest == expected, "%lld, %g, not %g", (long long)first, largest, expected);
-            mrc_matrix_destroy(backend, &there);
+            mrc_matrix_destroy(backend, &on_device);
         }
         double row[37];
         for (int bad = 0; bad < 2; bad++) { /* two bad elements: the first is reported, whether infinite or NaN */
             mrc_load_row_f64(&x, 41, row);
             row[8] = bad ? (double)NAN : -(double)INFINITY, row[30] = (double)NAN;
             mrc_store_row_f64(&x, 41, row), mrc_store_row_f64(&x, 55, row);
-            mercer_matrix there = bring(context, &x, 3);
-            assert_succeeds(context, backend->ops->scan(backend, &there, &first, &largest));
+            mercer_matrix on_device = bring(context, &x, 3);
+            assert_succeeds(context, backend->ops->scan(backend, &on_device, &first, &largest));
             assert_int_equal(first, 41 * 37 + 8);
             assert_true(isfinite(largest) && largest <= expected);
-            refuse(context, mrc_matrix_check_finite(backend, "Q", &there, NULL), MERCER_ERROR_DATA,
+            refuse(context, mrc_matrix_check_finite(backend, "Q", &on_device, NULL), MERCER_ERROR_DATA,
                    bad ? "Q: element at row 41, column 8 (from 0) is NaN"
                        : "Q: element at row 41, column 8 (from 0) is infinite");
-            mrc_matrix_destroy(backend, &there);
+            mrc_matrix_destroy(backend, &on_device);
         }
         free(x.data);
     }
@@ -103,15 +103,15 @@ static void affine(mercer_context *context)
     mrc_affine map = {shift, factor, offset};
     for (int t = 0; t < 4; t++) {
         mercer_matrix from = random_matrix(M, C, types[t / 2], 6), out = data_matrix(M, C, 0, types[t % 2]);
-        mercer_matrix there = bring(context, &from, 0), to = bring(context, &out, 2);
+        mercer_matrix on_device = bring(context, &from, 0), to = bring(context, &out, 2);
         for (int64_t i = 0; i < M; i++)
             for (int64_t j = 0; j < C; j++) { /* volatile: separate roundings, no fused operation */
                 volatile double difference = mrc_load(&from, i, j) - shift[j], product = factor[j] * difference;
                 mrc_store(&out, i, j, offset[j] + product);
             }
-        assert_succeeds(context, backend->ops->affine(backend, &to, &there, &map));
+        assert_succeeds(context, backend->ops->affine(backend, &to, &on_device, &map));
         same_bits(context, &to, &out);
-        mrc_matrix_destroy(backend, &there), mrc_matrix_destroy(backend, &to);
+        mrc_matrix_destroy(backend, &on_device), mrc_matrix_destroy(backend, &to);
         free(from.data), free(out.data);
     }
 }
@@ -122,17 +122,17 @@ static void large_copies(mercer_context *context)
     static const int64_t sizes[][3] = {{1000, 700, 0}, {2100, 1250, 3}, {5, 600000, 1}, {2300001, 1, 0}};
     mrc_backend *backend = context->backend;
     for (int k = 0; k < 4; k++) {
-        mercer_matrix x = data_matrix(sizes[k][0], sizes[k][1], sizes[k][1] + sizes[k][2], MERCER_F32), there[2];
+        mercer_matrix x = data_matrix(sizes[k][0], sizes[k][1], sizes[k][1] + sizes[k][2], MERCER_F32), on_device[2];
         mercer_matrix back = data_matrix(x.rows, x.cols, x.ld, MERCER_F32);
         set_sentinels(&x), set_sentinels(&back);
         for (int64_t i = 0; i < x.rows; i++)
             for (int64_t j = 0; j < x.cols; j++) ((float *)mrc_row(&x, i))[j] = (float)(i * 7 + j);
         for (int time = 0; time < 2; time++) { /* the first copy may be in flight when the second starts */
-            there[time] = bring(context, &x, time);
+            on_device[time] = bring(context, &x, time);
             for (int64_t j = 0; j < x.cols && time == 0; j++) ((float *)mrc_row(&x, x.rows - 1))[j] += 1;
         }
         for (int time = 1; time >= 0; time--) {
-            assert_succeeds(context, backend->ops->copy(backend, &back, &there[time]));
+            assert_succeeds(context, backend->ops->copy(backend, &back, &on_device[time]));
             for (int64_t i = 0; i < x.rows; i++)
                 for (int64_t j = 0; j < x.cols; j++) {
                     float expected = (float)(i * 7 + j) + (time == 1 && i == x.rows - 1 ? 1 : 0);
@@ -140,7 +140,7 @@ static void large_copies(mercer_context *context)
                         fail_msg("size %d, %lld, %lld", k, (long long)i, (long long)j);
                 }
             assert_true(sentinels_intact(&back));
-            mrc_matrix_destroy(backend, &there[time]);
+            mrc_matrix_destroy(backend, &on_device[time]);
         }
         free(x.data), free(back.data);
     }
@@ -171,18 +171,19 @@ static void products(mercer_context *context)
                          data_matrix(M, C, 0, real)};
         data_fill_normal(&here.x, (mrc_rng){11, 1}, types[t] == MERCER_U8 ? 9 : 0, 1);
         data_fill_normal(&here.z, (mrc_rng){11, 2}, types[t] == MERCER_U8 ? 9 : 0, 1);
-        operands there = {bring(context, &here.x, 5), bring(context, &here.z, 0), bring(context, &here.w, 1),
-                          bring(context, &here.y, 2)};
+        operands on_device = {bring(context, &here.x, 5), bring(context, &here.z, 0), bring(context, &here.w, 1),
+                              bring(context, &here.y, 2)};
         mercer_matrix k = data_matrix(M, P, 0, real), k_there = bring(context, &k, 3);
         assert_succeeds(context, mercer_kernel_matmul(context, &here.y, &kernel, &here.x, &here.z, &here.w));
-        assert_succeeds(context, mercer_kernel_matmul(context, &there.y, &kernel, &there.x, &there.z, &there.w));
-        same_bits(context, &there.y, &here.y);
-        assert_succeeds(context, mercer_kernel_matmul(context, &there.y, &kernel, &here.x, &there.z, &here.w));
-        same_bits(context, &there.y, &here.y);
+        assert_succeeds(context,
+                        mercer_kernel_matmul(context, &on_device.y, &kernel, &on_device.x, &on_device.z, &on_device.w));
+        same_bits(context, &on_device.y, &here.y);
+        assert_succeeds(context, mercer_kernel_matmul(context, &on_device.y, &kernel, &here.x, &on_device.z, &here.w));
+        same_bits(context, &on_device.y, &here.y);
         assert_succeeds(context, mercer_kernel_eval(context, &k, &kernel, &here.x, &here.z));
-        assert_succeeds(context, mercer_kernel_eval(context, &k_there, &kernel, &there.x, &here.z));
+        assert_succeeds(context, mercer_kernel_eval(context, &k_there, &kernel, &on_device.x, &here.z));
         same_bits(context, &k_there, &k);
-        mercer_matrix *const all[] = {&there.x, &there.z, &there.w, &there.y, &k_there};
+        mercer_matrix *const all[] = {&on_device.x, &on_device.z, &on_device.w, &on_device.y, &k_there};
         for (int i = 0; i < 5; i++) mrc_matrix_destroy(backend, all[i]);
         free(here.x.data), free(here.z.data), free(here.w.data), free(here.y.data), free(k.data);
     }
@@ -196,13 +197,13 @@ static void predictions_of(mercer_context *context, mercer_model *model, const m
     mercer_matrix x_there = bring(context, x, 2), w = model_info(model).weights;
     for (int round = 0; round < 4; round++) {
         mercer_matrix f = data_matrix(M, C, 0, types[round % 2]), p = data_matrix(M, C, 0, types[round % 2]);
-        mercer_matrix there = bring(context, &f, 1), one = mrc_rows(&f, 17, 1), x_one = mrc_rows(x, 17, 1);
+        mercer_matrix on_device = bring(context, &f, 1), one = mrc_rows(&f, 17, 1), x_one = mrc_rows(x, 17, 1);
         int32_t labels[M], labels_there[M];
         double before = mrc_load(&f, 17, 1);
         assert_succeeds(context, mercer_model_predict(model, &f, x));
         assert_true(mrc_load(&f, 17, 1) != before);
-        assert_succeeds(context, mercer_model_predict(model, &there, &x_there));
-        same_bits(context, &there, &f);
+        assert_succeeds(context, mercer_model_predict(model, &on_device, &x_there));
+        same_bits(context, &on_device, &f);
         double value = mrc_load(&f, 17, 1);
         assert_succeeds(context, mercer_model_predict(model, &one, &x_one));
         /* One row may use another kernel: 2 (P + D) roundings to float of sums of at most 0.04 P, times the scale. */
@@ -212,10 +213,10 @@ static void predictions_of(mercer_context *context, mercer_model *model, const m
         assert_succeeds(context, mercer_model_classify(model, labels_there, &x_there));
         assert_memory_equal(labels, labels_there, sizeof labels);
         assert_succeeds(context, mercer_model_probabilities(model, &p, x));
-        assert_succeeds(context, mercer_model_probabilities(model, &there, &x_there));
-        same_bits(context, &there, &p);
+        assert_succeeds(context, mercer_model_probabilities(model, &on_device, &x_there));
+        same_bits(context, &on_device, &p);
         mrc_store(&w, 5, 1, mrc_load(&w, 5, 1) + 1); /* the backend already has a copy of the weights */
-        mrc_matrix_destroy(backend, &there);
+        mrc_matrix_destroy(backend, &on_device);
         free(f.data), free(p.data);
     }
     mrc_matrix_destroy(backend, &x_there);
@@ -242,7 +243,7 @@ static void predictions(mercer_context *context)
             assert_succeeds(context, mercer_model_set_preprocess(model, prepare));
             mercer_preprocess_free(prepare);
         }
-        if (kind == 3) assert_succeeds(context, mrc_units_bend(&model->units, context, MRC_CURVE_LOG, C, &shifts));
+        if (kind == 3) assert_succeeds(context, mrc_units_set_curve(&model->units, context, MRC_CURVE_LOG, C, &shifts));
         predictions_of(context, model, &x);
         mercer_model_free(model);
     }
@@ -256,21 +257,22 @@ static void predictions(mercer_context *context)
 static void refusals(mercer_context *context)
 {
     mercer_kernel kernel;
-    mercer_matrix x = random_matrix(8, D, MERCER_F32, 1), y = data_matrix(8, 8, 0, MERCER_F32), there = x, out = y;
+    mercer_matrix x = random_matrix(8, D, MERCER_F32, 1), y = data_matrix(8, 8, 0, MERCER_F32), on_device = x, out = y;
     mercer_dataset *data;
     mercer_context_info info = {.struct_size = sizeof info};
     bool host = home_of(context) == MRC_HOST;
     mercer_status expected = host ? MERCER_ERROR_UNSUPPORTED : MERCER_ERROR_ARGUMENT;
     const char *text = host ? "memory kind" : "MERCER_CUDA";
-    there.memory = MERCER_CUDA, out.memory = MERCER_CUDA;
-    mercer_dataset_arrays arrays = {.struct_size = sizeof arrays, .X = &there};
+    on_device.memory = MERCER_CUDA, out.memory = MERCER_CUDA;
+    mercer_dataset_arrays arrays = {.struct_size = sizeof arrays, .X = &on_device};
     assert_succeeds(context, mercer_kernel_parse(&kernel, context, "laplace:bandwidth=3"));
-    refuse(context, mercer_kernel_eval(context, &y, &kernel, &there, &x), expected, text);
+    refuse(context, mercer_kernel_eval(context, &y, &kernel, &on_device, &x), expected, text);
     refuse(context, mercer_kernel_eval(context, &out, &kernel, &x, &x), expected, text);
-    refuse(context, mercer_kernel_diagonal(context, &y, &kernel, &there), expected, text);
+    refuse(context, mercer_kernel_diagonal(context, &y, &kernel, &on_device), expected, text);
     refuse(context, mercer_dataset_from_arrays(&data, context, &arrays), expected, text);
-    there.memory = 2;
-    refuse(context, mercer_kernel_eval(context, &y, &kernel, &there, &x), MERCER_ERROR_UNSUPPORTED, "memory kind 2");
+    on_device.memory = 2;
+    refuse(context, mercer_kernel_eval(context, &y, &kernel, &on_device, &x), MERCER_ERROR_UNSUPPORTED,
+           "memory kind 2");
     assert_succeeds(context, mercer_context_query(context, &info));
     assert_true((info.stream == NULL) == host && (info.device < 0) == host);
     assert_succeeds(context, mercer_context_wait(context, NULL));

@@ -31,7 +31,7 @@ static mercer_matrix host_copy(mercer_context *context, const mercer_matrix *a)
 
 /* Compare both sources over three passes in batches of odd sizes, the last pass after a skip. y_error: allowed absolute
    error of the targets. */
-static void compare(mercer_context *context, const mercer_source *host, const mercer_source *there, double y_error)
+static void compare(mercer_context *context, const mercer_source *host, const mercer_source *on_device, double y_error)
 {
     for (int64_t pass = -1; pass < 2; pass++) {
         /* Both sources share one position, so the host's samples of a pass are saved first and compared afterwards. */
@@ -52,10 +52,10 @@ static void compare(mercer_context *context, const mercer_source *host, const me
             done += batch.X.rows;
         }
         assert_int_equal(done, n);
-        assert_int_equal(there->restart(there->user, pass), 0);
+        assert_int_equal(on_device->restart(on_device->user, pass), 0);
         done = first;
-        if (done) assert_int_equal((there->skip)(there->user, done), 0);
-        while (there->next(there->user, 50 + batches % 7, &batch) == 0 && batch.X.rows > 0) {
+        if (done) assert_int_equal((on_device->skip)(on_device->user, done), 0);
+        while (on_device->next(on_device->user, 50 + batches % 7, &batch) == 0 && batch.X.rows > 0) {
             mercer_matrix points = host_copy(context, &batch.X), targets = host_copy(context, &batch.Y);
             assert_true(batch.X.memory == mrc_backend_memory(context->backend));
             for (int64_t i = 0; i < points.rows; i++) {
@@ -78,13 +78,13 @@ static void compare(mercer_context *context, const mercer_source *host, const me
 /* Compare stored samples; they need exactly `bytes` of device memory, so one byte less must leave them on the host. */
 static void compare_stored(mercer_context *context, const mercer_source *host, int64_t bytes)
 {
-    mercer_source there;
-    assert_succeeds(context, mrc_device_source_create(&there, context->backend, host, bytes - 1));
-    assert_null(there.next);
-    assert_succeeds(context, mrc_device_source_create(&there, context->backend, host, bytes));
-    assert_non_null(there.next);
-    compare(context, host, &there, 0);
-    mercer_source_free(&there);
+    mercer_source on_device;
+    assert_succeeds(context, mrc_device_source_create(&on_device, context->backend, host, bytes - 1));
+    assert_null(on_device.next);
+    assert_succeeds(context, mrc_device_source_create(&on_device, context->backend, host, bytes));
+    assert_non_null(on_device.next);
+    compare(context, host, &on_device, 0);
+    mercer_source_free(&on_device);
 }
 
 static void draw(mercer_context *context)
@@ -94,15 +94,15 @@ static void draw(mercer_context *context)
                                         "teacher:d=5,c=2,centers=9,kernel=linear"};
     for (int i = 0; i < 4; i++) {
         mercer_dataset *data;
-        mercer_source host, there;
+        mercer_source host, on_device;
         mercer_stream_options options = {.struct_size = sizeof options, .seed = 4};
         assert_succeeds(context,
                         mercer_dataset_synthesize(&data, context, specs[i], 1000000007, SANITIZED ? 130 : 400, 11));
         assert_succeeds(context, mercer_source_from_dataset(&host, data, &options));
-        assert_succeeds(context, mrc_device_source_create(&there, context->backend, &host, 0));
-        assert_non_null(there.next);
-        compare(context, &host, &there, 2e-5); /* targets are about 1 in size and sums of up to 200 floats */
-        mercer_source_free(&there);
+        assert_succeeds(context, mrc_device_source_create(&on_device, context->backend, &host, 0));
+        assert_non_null(on_device.next);
+        compare(context, &host, &on_device, 2e-5); /* targets are about 1 in size and sums of up to 200 floats */
+        mercer_source_free(&on_device);
         mercer_source_free(&host);
         mercer_dataset_free(data);
     }
@@ -128,7 +128,7 @@ static void store(mercer_context *context)
         for (int i = 0; i < 333; i++) weights[i] = 1 + i % 3;
         data_fill_normal(&x, (mrc_rng){1, 1}, types[t] == MERCER_U8 ? 100 : 0, types[t] == MERCER_U8 ? 20 : 1);
         data_fill_normal(&y, (mrc_rng){1, 2}, 0, 1);
-        mercer_source host, there;
+        mercer_source host, on_device;
         assert_succeeds(context, source_from_matrices(&host, context, &x, &y, t % 2 ? weights : NULL, 5));
         int64_t bytes = 333 * 19 * mrc_dtype_size(types[t]);
         compare_stored(context, &host, bytes);
@@ -136,9 +136,9 @@ static void store(mercer_context *context)
         int32_t labels[333];
         for (int i = 0; i < 333; i++) labels[i] = i * 7 % 5;
         assert_succeeds(context, source_from_labels(&host, context, &x, labels, 5, NULL, 6));
-        assert_succeeds(context, mrc_device_source_create(&there, context->backend, &host, bytes));
-        compare(context, &host, &there, 0);
-        mercer_source_free(&there);
+        assert_succeeds(context, mrc_device_source_create(&on_device, context->backend, &host, bytes));
+        compare(context, &host, &on_device, 0);
+        mercer_source_free(&on_device);
         mercer_source_free(&host);
         free(x.data), free(y.data);
     }
@@ -199,16 +199,16 @@ static void gather(mercer_context *context)
         assert_succeeds(context, mercer_matrix_write_npy(context, &values, in_folder(name)));
     }
     mercer_dataset *data;
-    mercer_source host, there;
+    mercer_source host, on_device;
     mercer_dataset_options options = {
         .struct_size = sizeof options, .x = in_folder("x-*.npy"), .y = in_folder("y-*.npy")};
     mercer_stream_options order = {.struct_size = sizeof order, .seed = 4};
     assert_succeeds(context, mercer_dataset_open(&data, context, &options));
     assert_succeeds(context, mercer_source_from_dataset(&host, data, &order));
-    assert_succeeds(context, mrc_device_source_create(&there, context->backend, &host, 333 * 19 * 4));
-    assert_non_null(there.next);
-    compare(context, &host, &there, 0);
-    mercer_source_free(&there);
+    assert_succeeds(context, mrc_device_source_create(&on_device, context->backend, &host, 333 * 19 * 4));
+    assert_non_null(on_device.next);
+    compare(context, &host, &on_device, 0);
+    mercer_source_free(&on_device);
     mercer_source_free(&host);
     mercer_dataset_free(data);
     mercer_matrix last = mrc_rows(&x, 101, 232);
@@ -216,8 +216,8 @@ static void gather(mercer_context *context)
     assert_succeeds(context, mercer_matrix_write_npy(context, &last, in_folder("x-2.npy")));
     assert_succeeds(context, mercer_dataset_open(&data, context, &options));
     assert_succeeds(context, mercer_source_from_dataset(&host, data, &order));
-    assert_fails(context, mrc_device_source_create(&there, context->backend, &host, 333 * 19 * 4), MERCER_ERROR_DATA,
-                 "X, rows from 101 on: element at row 7, column 2");
+    assert_fails(context, mrc_device_source_create(&on_device, context->backend, &host, 333 * 19 * 4),
+                 MERCER_ERROR_DATA, "X, rows from 101 on: element at row 7, column 2");
     mercer_source_free(&host);
     mercer_dataset_free(data);
     folder_close();
@@ -311,7 +311,7 @@ static void test_failing_allocations(void **state)
     mercer_matrix x = data_matrix(40, 16, 0, MERCER_U8), y = data_matrix(40, 2, 0, MERCER_F32);
     mercer_dataset *data;
     mercer_preprocess *preprocess;
-    mercer_source host, there;
+    mercer_source host, on_device;
     mercer_dataset_arrays arrays = {.struct_size = sizeof arrays, .X = &x, .Y = &y};
     data_fill_uniform(&x, (mrc_rng){1, 1}, 0, 255);
     assert_succeeds(context, mercer_dataset_from_arrays(&data, context, &arrays));
@@ -328,12 +328,12 @@ static void test_failing_allocations(void **state)
     for (bool done = false; !done; failures += !done) {
         mercer_batch batch;
         self->memory.fail_at = self->memory.requests + failures + 1;
-        mercer_status status = mrc_device_source_create(&there, context->backend, &host, INT64_MAX);
+        mercer_status status = mrc_device_source_create(&on_device, context->backend, &host, INT64_MAX);
         if (status == MERCER_OK) {
-            assert_int_equal(there.restart(there.user, 0), 0);
-            done = there.next(there.user, 30, &batch) == 0;
-            if (!done) assert_non_null(strstr(there.last_error(there.user), "a batch"));
-            mercer_source_free(&there);
+            assert_int_equal(on_device.restart(on_device.user, 0), 0);
+            done = on_device.next(on_device.user, 30, &batch) == 0;
+            if (!done) assert_non_null(strstr(on_device.last_error(on_device.user), "a batch"));
+            mercer_source_free(&on_device);
         } else {
             assert_int_equal(status, MERCER_ERROR_MEMORY);
         }
@@ -353,25 +353,25 @@ static void test_others(void **state)
     mercer_context *context;
     assert_succeeds(NULL, mercer_context_create(&context, NULL));
     mercer_dataset *data;
-    mercer_source host, there;
+    mercer_source host, on_device;
     mercer_stream_options options = {.struct_size = sizeof options};
     assert_succeeds(context, mercer_dataset_synthesize(&data, context, "digits", 0, 50, 1));
     assert_succeeds(context, mercer_source_from_dataset(&host, data, &options));
-    assert_succeeds(context, mrc_device_source_create(&there, context->backend, &host, INT64_MAX));
-    assert_null(there.next);
+    assert_succeeds(context, mrc_device_source_create(&on_device, context->backend, &host, INT64_MAX));
+    assert_null(on_device.next);
     mercer_source_free(&host);
     mercer_dataset_free(data);
     assert_succeeds(context, mercer_dataset_synthesize(&data, context, "teacher", 0, 50, 1));
     options.augment = "noise:sigma=1";
     assert_succeeds(context, mercer_source_from_dataset(&host, data, &options));
-    assert_succeeds(context, mrc_device_source_create(&there, context->backend, &host, INT64_MAX));
-    assert_null(there.next);
+    assert_succeeds(context, mrc_device_source_create(&on_device, context->backend, &host, INT64_MAX));
+    assert_null(on_device.next);
     mercer_source theirs = host;
     theirs.next = NULL;
-    assert_succeeds(context, mrc_device_source_create(&there, context->backend, &theirs, INT64_MAX));
-    assert_null(there.next);
-    assert_succeeds(context, mrc_device_source_create(&there, context->backend, NULL, INT64_MAX));
-    assert_null(there.next);
+    assert_succeeds(context, mrc_device_source_create(&on_device, context->backend, &theirs, INT64_MAX));
+    assert_null(on_device.next);
+    assert_succeeds(context, mrc_device_source_create(&on_device, context->backend, NULL, INT64_MAX));
+    assert_null(on_device.next);
     mercer_source_free(&host);
     mercer_dataset_free(data);
     /* Non-affine preprocessing, and mixed samples of a source that reads in blocks, stay on the host. */
@@ -385,8 +385,8 @@ static void test_others(void **state)
         mercer_stream_options left = {.struct_size = sizeof left, .augment = i ? "mixup:alpha=1" : "noise:sigma=1"};
         left.preprocess = i ? NULL : preprocess, left.block = i ? 4 : 0;
         assert_succeeds(context, mercer_source_from_dataset(&host, data, &left));
-        assert_succeeds(context, mrc_device_source_create(&there, context->backend, &host, INT64_MAX));
-        assert_null(there.next);
+        assert_succeeds(context, mrc_device_source_create(&on_device, context->backend, &host, INT64_MAX));
+        assert_null(on_device.next);
         mercer_source_free(&host);
     }
     mercer_preprocess_free(preprocess), mercer_dataset_free(data);
@@ -395,7 +395,7 @@ static void test_others(void **state)
     mercer_matrix x = data_matrix(5, 2, 0, MERCER_F32), y = data_matrix(5, 1, 0, MERCER_F32);
     assert_succeeds(context, source_from_matrices(&host, context, &x, &y, NULL, 1));
     mrc_store(&x, 3, 1, (double)NAN);
-    assert_fails(context, mrc_device_source_create(&there, context->backend, &host, INT64_MAX), MERCER_ERROR_DATA,
+    assert_fails(context, mrc_device_source_create(&on_device, context->backend, &host, INT64_MAX), MERCER_ERROR_DATA,
                  "row 3, column 1");
     mercer_source_free(&host);
     free(x.data), free(y.data);

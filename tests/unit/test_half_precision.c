@@ -76,7 +76,8 @@ static void test_products(void **state)
 }
 
 /* The transposed product with the same cached block and more columns than one product takes. */
-static void check_wide_transpose(mercer_context *gpu, mercer_context *cpu, const mrc_pair *pair, const mrc_kept *kept)
+static void check_wide_transpose(mercer_context *gpu, mercer_context *cpu, const mrc_pair *pair,
+                                 const mrc_cached_block *kept)
 {
     enum { C = 300 };
     mercer_matrix g = data_matrix(pair->x->rows, C, 0, MERCER_F32), h = data_matrix(pair->z->rows, C, 0, MERCER_F32),
@@ -90,7 +91,8 @@ static void check_wide_transpose(mercer_context *gpu, mercer_context *cpu, const
 }
 
 /* The second half-precision part of rounded weights is zero, so omitting it changes only the order of summation. */
-static void check_short_weights(mercer_context *gpu, const mrc_pair *pair, const mercer_matrix *g, const mrc_kept *kept)
+static void check_short_weights(mercer_context *gpu, const mrc_pair *pair, const mercer_matrix *g,
+                                const mrc_cached_block *kept)
 {
     mrc_backend *backend = gpu->backend;
     mercer_matrix both = data_matrix(pair->z->rows, g->cols, 0, MERCER_F32),
@@ -140,7 +142,8 @@ static void test_cached_products(void **state)
             assert_succeeds(gpu, backend->ops->pack_rows(backend, packed, 0, &top));
             pair.packed_z = packed;
         }
-        mrc_kept kept = {.bytes = (int64_t)304 * 1024 * 2 * (v / 4 % 3) / 2}; /* whole tiles: 16 rows, 256 centers */
+        mrc_cached_block kept = {.bytes =
+                                     (int64_t)304 * 1024 * 2 * (v / 4 % 3) / 2}; /* whole tiles: 16 rows, 256 centers */
         assert_succeeds(gpu, backend->ops->alloc(backend, &kept.memory, kept.bytes, "kept"));
         assert_succeeds(gpu, backend->ops->kernel_forward(backend, &pair, &w, &f, &kept));
         int64_t expected[] = {0, 512, P};

@@ -305,7 +305,7 @@ static mercer_model *model_of_kind(const task *t, int kind)
     assert_succeeds(context, mercer_model_set_preprocess(model, preprocess));
     if (kind == 1)
         assert_succeeds(context, mercer_model_set_targets(model, (double[C]){1, 2, 3}, (double[C]){0.5, 1, 2}));
-    if (kind == 2) assert_succeeds(context, mrc_units_bend(&model->units, context, MRC_CURVE_LOG, C, &numbers));
+    if (kind == 2) assert_succeeds(context, mrc_units_set_curve(&model->units, context, MRC_CURVE_LOG, C, &numbers));
     mercer_preprocess_free(preprocess);
     return model;
 }
@@ -316,11 +316,11 @@ static mercer_model *model_of_kind(const task *t, int kind)
 static void test_device(void **state)
 {
     (void)state;
-    mrc_backend *own = context->backend, there = *own;
+    mrc_backend *own = context->backend, on_device = *own;
     mrc_backend_ops ops = *own->ops;
     true_copy = ops.copy;
     ops.capabilities = elsewhere, ops.copy = count_copy;
-    there.ops = &ops;
+    on_device.ops = &ops;
     task t = task_open(context, "gaussian:bandwidth=2", (sizes){N, P, D, C}, 1, MERCER_F32);
     for (int kind = 0; kind < 3; kind++)
         for (int way = 0; way < 8; way++) {
@@ -332,7 +332,7 @@ static void test_device(void **state)
             assert_succeeds(context, use(model, &x, &wanted, classes, &chances));
             if (way & 1) x.memory = MRC_CUDA;
             if (way & 2) f.memory = p.memory = MRC_CUDA;
-            context->backend = &there, copies = 0;
+            context->backend = &on_device, copies = 0;
             mercer_status status = use(model, &x, &f, labels, &p);
             bool sent = model->placed.sent && model->placed.z.data != NULL;
             int64_t before = copies;
@@ -342,15 +342,15 @@ static void test_device(void **state)
             before = copies;
             mercer_status changed = mrc_model_predict(model, &p, &x);
             int64_t renewed = copies - before - kept;
-            mrc_model_unplace(model);
+            mrc_model_drop_device_copy(model);
             refuse_copy = copies + 1;
             mercer_status gone = mrc_model_predict(model, &p, &x);
             refuse_copy = 0;
             ops.alloc = refuse_alloc;
-            mercer_status room = kind == 0 && way == 0 ? mrc_model_place(model) : MERCER_OK;
+            mercer_status room = kind == 0 && way == 0 ? mrc_model_upload(model) : MERCER_OK;
             bool placed = model->placed.z.data != NULL;
             ops.alloc = own->ops->alloc;
-            mrc_model_unplace(model);
+            mrc_model_drop_device_copy(model);
             context->backend = own;
             assert_succeeds(context, status);
             assert_succeeds(context, again);

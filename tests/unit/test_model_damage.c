@@ -243,7 +243,7 @@ static void newer_file(const char *path, int kind)
     assert_succeeds(context, mercer_model_set_names(model, MERCER_NAMES_FEATURES, names, D));
     assert_succeeds(context, mercer_model_set_names(model, MERCER_NAMES_TARGETS, names, kind ? 1 : C));
     assert_succeeds(context,
-                    mrc_units_bend(&model->units, context, kind ? MRC_CURVE_LOG : MRC_CURVE_RANK, C, &numbers));
+                    mrc_units_set_curve(&model->units, context, kind ? MRC_CURVE_LOG : MRC_CURVE_RANK, C, &numbers));
     assert_succeeds(context, mercer_model_set_temperature(model, 1.5));
     assert_succeeds(context, mrc_model_set_intervals(model, &lists, 44.5,
                                                      kind ? MERCER_TASK_CLASSIFICATION : MERCER_TASK_REGRESSION));

@@ -18,7 +18,7 @@ static mrc_capabilities rated(const mrc_backend *backend, bool half)
     mrc_capabilities out = honest->capabilities(backend, half);
     out.memory = MRC_CUDA, out.bandwidth = 3e12, out.rate_double = 40e12, out.float_factors = false;
     out.rate = half ? 500e12 : 40e12;
-    out.kept_size = half ? 2 : 4;
+    out.cached_size = half ? 2 : 4;
     return out;
 }
 

@@ -44,8 +44,8 @@ static void made_costs(const mrc_problem *problem, const mrc_plan *plan, mrc_sol
     *out = made_cost;
 }
 
-static const mrc_solver_ops made_ops = {.choose = made_choose, .settle = made_settle, .cost = made_costs};
-static const mrc_solver made = {.name = "made", .says = "of a test", .ops = &made_ops};
+static const mrc_solver_ops made_ops = {.choose = made_choose, .complete_plan = made_settle, .cost = made_costs};
+static const mrc_solver made = {.name = "made", .description = "of a test", .ops = &made_ops};
 
 enum { ROWS = 90, CENTERS = 50, FEATURES = 7, OUTPUTS = 3 };
 
@@ -58,7 +58,7 @@ static mrc_plan_request made_request(const mercer_train_options *options)
         .batches = 3,
         .epochs = 2,
         .all_projections = 5};
-    made_caching = (mrc_caching){.block = 3000, .beside = 1234};
+    made_caching = (mrc_caching){.block = 3000, .block_with_cache = 1234};
     return (mrc_plan_request){.machine = mrc_machine_of(context),
                               .options = options,
                               .n = ROWS,
@@ -110,7 +110,7 @@ static void test_bytes(void **state)
         assert_succeeds(context, plan_made(&plan, &request));
         assert_int_equal(plan.public_plan.bytes, needed);
         assert_int_equal(plan.budget, needed);
-        assert_true(plan.keep_bytes == 0 && plan.public_plan.cache_data == 0);
+        assert_true(plan.batch_block_bytes == 0 && plan.public_plan.cache_data == 0);
         options.memory--;
         char needs[MRC_BYTES_TEXT], message[128];
         snprintf(message, sizeof message, "made with p = 50 needs %s; use ep4, reduce p or raise memory",
@@ -133,11 +133,11 @@ static void test_cached_matrix(void **state)
     made_cost.set_up.set_up = (mrc_bytes){0, 0};
     int64_t base = running + workspace(4, 100, 4, 4, 1);
     for (int less = 0; less < 2; less++) {
-        made_caching.again = true, made_caching.half = false;
+        made_caching.repeated = true, made_caching.half = false;
         options.memory = base + 1234 + whole / 9 * 10 - less; /* a tenth of the rest stays free */
         assert_succeeds(context, plan_made(&plan, &request));
         assert_int_equal(plan.public_plan.cache_data, !less);
-        assert_int_equal(plan.keep_bytes, less ? 3000 : 1234);
+        assert_int_equal(plan.batch_block_bytes, less ? 3000 : 1234);
         assert_int_equal(plan.public_plan.bytes, base + (less ? 3000 : 1234 + whole));
         made_caching.half = true;
         options.memory = base + 1234 + half / 9 * 10 - less;
@@ -148,21 +148,22 @@ static void test_cached_matrix(void **state)
         made_caching.half_from = whole - less;
         assert_succeeds(context, plan_made(&plan, &request));
         assert_int_equal(plan.public_plan.cache_data, less ? MRC_CACHE_HALF : 1);
-        made_caching.beside = 2 * whole - less; /* other cached data next to a cache take at most half of the rest */
+        made_caching.block_with_cache =
+            2 * whole - less; /* other cached data next to a cache take at most half of the rest */
         options.memory = base + 4 * whole - 1 - less;
         assert_succeeds(context, plan_made(&plan, &request));
         assert_int_equal(plan.public_plan.cache_data, less ? MRC_CACHE_HALF : 0);
-        made_caching.beside = 1234, made_caching.half_from = whole;
+        made_caching.block_with_cache = 1234, made_caching.half_from = whole;
     }
     options.memory = base + 5000; /* a block takes at most half of the rest */
-    made_caching.again = false;
+    made_caching.repeated = false;
     assert_succeeds(context, plan_made(&plan, &request));
-    assert_int_equal(plan.keep_bytes, 2500);
+    assert_int_equal(plan.batch_block_bytes, 2500);
     options.memory = base + 4 * whole;
     assert_succeeds(context, plan_made(&plan, &request));
     assert_int_equal(plan.public_plan.cache_data, 0);
     for (int why = 0; why < 3; why++) {
-        made_caching.again = true, made_caching.half = false;
+        made_caching.repeated = true, made_caching.half = false;
         options.cache = why == 1 ? MERCER_OFF : MERCER_AUTO;
         request.rows_known = why != 2;
         assert_succeeds(context, plan_made(&plan, &request));
@@ -188,9 +189,9 @@ static void test_time(void **state)
                                                 serial / (35e9 / 2) + 6 * 5e8 / (6e9 * fmin(threads, 4));
         check_near(plan.public_plan.flops, flops + doubles + serial + waiting, 1);
         check_near(plan.public_plan.seconds, seconds, 1e-12 * seconds);
-        assert_true(!seen.device && seen.kept_size == (i == 3 ? 8 : 4) && seen.problem.effort == 1);
+        assert_true(!seen.device && seen.cached_size == (i == 3 ? 8 : 4) && seen.problem.effort == 1);
     }
-    made_caching.again = true, request.real = MERCER_F32; /* a cache is filled once */
+    made_caching.repeated = true, request.real = MERCER_F32; /* a cache is filled once */
     double before = plan.public_plan.flops;
     assert_succeeds(context, plan_made(&plan, &request));
     check_near(plan.public_plan.flops, before + 2.0 * ROWS * CENTERS * FEATURES, 1);
@@ -224,7 +225,7 @@ static mrc_capabilities device_capabilities(const mrc_backend *backend, bool hal
                               .rate_double = 30e12,
                               .rate_differences = 20e12,
                               .bandwidth = 3e12,
-                              .kept_size = 6};
+                              .cached_size = 6};
 }
 
 static int64_t device_room(mrc_backend *backend)
@@ -252,8 +253,8 @@ static void test_device(void **state)
     request.real = MERCER_F64;
     assert_succeeds(context, plan_made(&plan, &request));
     assert_true(first.device && first.rate == 100e12 && first.rate_double == 30e12 && first.bandwidth == 3e12);
-    assert_true(first.kept_size == 6 && first.problem.effort == 5);
-    assert_true(seen.kept_size == 8 && seen.rate == 30e12);
+    assert_true(first.cached_size == 6 && first.problem.effort == 5);
+    assert_true(seen.cached_size == 8 && seen.rate == 30e12);
     assert_int_equal(plan.budget, ((int64_t)3 << 30) * 15 / 16 - (512 << 20));
     assert_true(asked.rows == 100 && asked.centers == CENTERS && asked.features == FEATURES);
     assert_true(asked.outputs == OUTPUTS && asked.wide == 2 * OUTPUTS && asked.eigen == 0);
@@ -403,12 +404,12 @@ static void check_ranks(const char *solver, const char *projector, mercer_dtype 
                       .solver = mrc_solver_find(solver),
                       .projector = mrc_projector_find(projector),
                       .preconditioner_sizes = {.sample = 40, .basis = 5, .stored = real},
-                      .keep_bytes = 100 * 77 * mrc_dtype_size(real)};
+                      .batch_block_bytes = 100 * 77 * mrc_dtype_size(real)};
     if (parts.projector) parts.projector_options = mrc_projector_options_of(&plan, parts.projector);
     mrc_solver_cost cost = {0};
     mrc_cost blocks, validation = {0};
     parts.solver->ops->cost(&problem, &parts, &cost);
-    mrc_kernel_blocks_cost(&problem, parts.keep_bytes, 1, &blocks);
+    mrc_kernel_blocks_cost(&problem, parts.batch_block_bytes, 1, &blocks);
     mrc_cost_sums(&validation, &problem, 2048 * c * e, 2);
     mrc_cost_sums(&validation, &problem, 904 * c * e, 1);
     mercer_rank_plan out;

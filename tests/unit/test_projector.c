@@ -158,7 +158,7 @@ static void test_buffer_sizes(void **state)
         for (int part = 0; part <= 2; part++) {
             mrc_projector_options options = options_of(2);
             mrc_projector *projector;
-            mrc_kept room[3] = {0};
+            mrc_cached_block room[3] = {0};
             for (int i = 0; i < ranks; i++) {
                 room[i].bytes = options.block * self.centers.shard[i].rows * 8 * part / 2;
                 room[i].memory = calloc((size_t)room[i].bytes + 1, 1);

@@ -82,15 +82,15 @@ static void test_rank_table(void **state)
     mercer_matrix of = mercer_matrix_view(numbers, 2, 4, MERCER_F64);
     mrc_curve curve = {0};
     assert_succeeds(context, mrc_curve_set(&curve, context, MRC_CURVE_RANK, 1, &of));
-    assert_true(mrc_curve_enter(&curve, 0, 1) == -1 && mrc_curve_enter(&curve, 0, -7) == -1);
-    assert_true(mrc_curve_enter(&curve, 0, 6) == 1.5 && mrc_curve_enter(&curve, 0, 99) == 3);
-    assert_true(mrc_curve_leave(&curve, 0, 1.5) == 6 && mrc_curve_leave(&curve, 0, 5) == 10);
-    assert_true(mrc_curve_leave(&curve, 0, -2) == 1);
+    assert_true(mrc_curve_apply(&curve, 0, 1) == -1 && mrc_curve_apply(&curve, 0, -7) == -1);
+    assert_true(mrc_curve_apply(&curve, 0, 6) == 1.5 && mrc_curve_apply(&curve, 0, 99) == 3);
+    assert_true(mrc_curve_invert(&curve, 0, 1.5) == 6 && mrc_curve_invert(&curve, 0, 5) == 10);
+    assert_true(mrc_curve_invert(&curve, 0, -2) == 1);
     numbers[0][1] = 1;
     assert_fails(context, mrc_curve_set(&curve, context, MRC_CURVE_RANK, 1, &of), MERCER_ERROR_DATA, "ascending");
     of.cols = 1;
     assert_fails(context, mrc_curve_set(&curve, context, MRC_CURVE_RANK, 1, &of), MERCER_ERROR_SHAPE, "2 or more");
-    assert_true(mrc_curve_enter(&curve, 0, 6) == 1.5); /* the curve is unchanged */
+    assert_true(mrc_curve_apply(&curve, 0, 6) == 1.5); /* the curve is unchanged */
     mrc_curve_clear(&curve, context);
 }
 
@@ -117,7 +117,7 @@ static void test_units(void **state)
         assert_succeeds(context, mrc_units_set(&units, context, C, way ? none : NULL, way == 1 ? NULL : one));
         assert_true(!mrc_units_given(&units) && mrc_units_print(&units, C) == 0);
     }
-    mrc_units_enter(&units, &to, &from);
+    mrc_units_apply(&units, &to, &from);
     assert_memory_equal(back, y, sizeof y);
     assert_false(mrc_units_given(NULL));
     assert_succeeds(context, mrc_units_set(&units, context, C, NULL, scale));
@@ -126,9 +126,9 @@ static void test_units(void **state)
     assert_succeeds(context, mrc_units_set(&units, context, C, offset, NULL));
     assert_true(units.offset[1] == -2 && units.scale[1] == 1 && mrc_units_print(&units, C) != print);
     assert_succeeds(context, mrc_units_set(&units, context, C, offset, scale));
-    mrc_units_enter(&units, &to, &from);
+    mrc_units_apply(&units, &to, &from);
     assert_true(back[0] == 2 && back[1] == 2);
-    mrc_units_leave(&units, &to, &to);
+    mrc_units_invert(&units, &to, &to);
     assert_memory_equal(back, y, sizeof y);
     for (int i = 0; i < 4; i++)
         assert_fails(context, mrc_units_set(&units, context, C, i < 2 ? bad[i] : NULL, i < 2 ? NULL : bad[i]),
@@ -141,31 +141,32 @@ static void test_units(void **state)
     double numbers[2 * C * 3] = {1, 2, 3, 4, 5, 6, 1, 1, 1, 2, 4, 4};
     mercer_matrix rank = mercer_matrix_view(numbers, 2 * C, 3, MERCER_F64),
                   log = mercer_matrix_view(numbers, C, 1, MERCER_F64);
-    assert_fails(context, mrc_units_bend(&units, context, MRC_CURVE_RANK, C, &rank), MERCER_ERROR_DATA, "row 2");
+    assert_fails(context, mrc_units_set_curve(&units, context, MRC_CURVE_RANK, C, &rank), MERCER_ERROR_DATA, "row 2");
     assert_int_equal(allocator.live, live); /* not even units created for the curve are left */
     numbers[6] = 0;                         /* equal values are allowed only at the end */
-    assert_succeeds(context, mrc_units_bend(&units, context, MRC_CURVE_RANK, C, &rank));
+    assert_succeeds(context, mrc_units_set_curve(&units, context, MRC_CURVE_RANK, C, &rank));
     assert_int_equal(mrc_curve_size(&units.curve, C), 12);
     numbers[7] = 0;
-    assert_fails(context, mrc_units_bend(&units, context, MRC_CURVE_RANK, C, &rank), MERCER_ERROR_DATA, "row 2");
+    assert_fails(context, mrc_units_set_curve(&units, context, MRC_CURVE_RANK, C, &rank), MERCER_ERROR_DATA, "row 2");
     numbers[7] = -1;
-    assert_fails(context, mrc_units_bend(&units, context, MRC_CURVE_RANK, C, &rank), MERCER_ERROR_DATA, "row 2");
+    assert_fails(context, mrc_units_set_curve(&units, context, MRC_CURVE_RANK, C, &rank), MERCER_ERROR_DATA, "row 2");
     numbers[7] = (double)NAN;
-    assert_fails(context, mrc_units_bend(&units, context, MRC_CURVE_RANK, C, &rank), MERCER_ERROR_DATA, "column 1");
+    assert_fails(context, mrc_units_set_curve(&units, context, MRC_CURVE_RANK, C, &rank), MERCER_ERROR_DATA,
+                 "column 1");
     rank.cols = 1;
-    assert_fails(context, mrc_units_bend(&units, context, MRC_CURVE_RANK, C, &rank), MERCER_ERROR_SHAPE,
+    assert_fails(context, mrc_units_set_curve(&units, context, MRC_CURVE_RANK, C, &rank), MERCER_ERROR_SHAPE,
                  "4 x 2 or more");
     log.cols = 2;
-    assert_fails(context, mrc_units_bend(&units, context, MRC_CURVE_LOG, C, &log), MERCER_ERROR_SHAPE, "2 x 1");
+    assert_fails(context, mrc_units_set_curve(&units, context, MRC_CURVE_LOG, C, &log), MERCER_ERROR_SHAPE, "2 x 1");
     log.cols = 1, log.rows = 3;
-    assert_fails(context, mrc_units_bend(&units, context, MRC_CURVE_LOG, C, &log), MERCER_ERROR_SHAPE, "2 x 1");
+    assert_fails(context, mrc_units_set_curve(&units, context, MRC_CURVE_LOG, C, &log), MERCER_ERROR_SHAPE, "2 x 1");
     log.rows = 2;
-    assert_succeeds(context, mrc_units_bend(&units, context, MRC_CURVE_LOG, C, &log));
+    assert_succeeds(context, mrc_units_set_curve(&units, context, MRC_CURVE_LOG, C, &log));
     assert_int_equal(mrc_curve_size(&units.curve, C), 2);
     for (int n = 1; n <= 2; n++) { /* without memory the units are unchanged */
         mrc_units other = {0};
         allocator.fail_at = allocator.requests + n;
-        assert_fails(context, mrc_units_bend(&other, context, MRC_CURVE_LOG, C, &log), MERCER_ERROR_MEMORY, "");
+        assert_fails(context, mrc_units_set_curve(&other, context, MRC_CURVE_LOG, C, &log), MERCER_ERROR_MEMORY, "");
         allocator.fail_at = 0;
         assert_true(!mrc_units_given(&other) && !other.curve.numbers);
     }

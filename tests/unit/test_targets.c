@@ -202,10 +202,10 @@ static both open_both(mercer_dtype dtype)
     assert_succeeds(context, mrc_units_set(&out.units, context, C, OFFSET, SCALE));
     free(out.raw.y.data);
     out.raw.y = data_matrix(N, C, 0, MERCER_F64);
-    mrc_units_leave(&out.units, &out.raw.y, &out.entered.y);
+    mrc_units_invert(&out.units, &out.raw.y, &out.entered.y);
     free(out.entered.y.data);
     out.entered.y = data_matrix(N, C, 0, MERCER_F64);
-    mrc_units_enter(&out.units, &out.entered.y, &out.raw.y);
+    mrc_units_apply(&out.units, &out.entered.y, &out.raw.y);
     return out;
 }
 

@@ -6,7 +6,7 @@
 #include "core/matrix.h"
 
 /* Choose the micro-kernels for the instruction set of the context. */
-static mercer_status create(mrc_backend *backend)
+static mercer_status create_cpu(mrc_backend *backend)
 {
     MRC_TRY(mrc_alloc_zero(backend->context, &backend->state, 1, sizeof(mrc_cpu), "the CPU backend"));
     mrc_cpu *cpu = backend->state;
@@ -15,7 +15,7 @@ static mercer_status create(mrc_backend *backend)
     return MERCER_OK;
 }
 
-static void destroy(mrc_backend *backend)
+static void destroy_cpu(mrc_backend *backend)
 {
     mrc_cpu *cpu = backend->state;
     mrc_arena_destroy(&cpu->arena);
@@ -23,7 +23,7 @@ static void destroy(mrc_backend *backend)
 }
 
 /* Half precision changes nothing here: the CPU backend never uses it in products. */
-static mrc_capabilities capabilities(const mrc_backend *backend, bool half)
+static mrc_capabilities cpu_capabilities(const mrc_backend *backend, bool half)
 {
     (void)half;
     return (mrc_capabilities){.isa = mrc_isa_name(backend->context->isa),
@@ -77,7 +77,7 @@ static mercer_status kernel_rows(mrc_backend *backend, const mrc_pair *pair, con
 
 /* Columns of K are cached in the type of the weights, because kernel_transpose multiplies them with such weights. */
 static mercer_status kernel_forward(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
-                                    const mercer_matrix *f, mrc_kept *kept)
+                                    const mercer_matrix *f, mrc_cached_block *kept)
 {
     mercer_matrix k = mrc_view(kept->memory, pair->x->rows, 0, w->dtype);
     int64_t column_bytes = pair->x->rows * mrc_dtype_size(k.dtype);
@@ -91,7 +91,7 @@ static mercer_status kernel_forward(mrc_backend *backend, const mrc_pair *pair, 
 
 /* Multiply the cached columns of K by gemm, and evaluate the others again. */
 static mercer_status kernel_transpose(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *g,
-                                      const mercer_matrix *h, const mrc_kept *kept)
+                                      const mercer_matrix *h, const mrc_cached_block *kept)
 {
     int64_t columns = kept->columns;
     if (columns > 0) {
@@ -108,9 +108,9 @@ static mercer_status kernel_transpose(mrc_backend *backend, const mrc_pair *pair
 
 const mrc_backend_ops mrc_cpu_backend = {.api_version = MRC_BACKEND_API,
                                          .name = "cpu",
-                                         .create = create,
-                                         .destroy = destroy,
-                                         .capabilities = capabilities,
+                                         .create = create_cpu,
+                                         .destroy = destroy_cpu,
+                                         .capabilities = cpu_capabilities,
                                          .alloc = mrc_host_alloc,
                                          .free = mrc_host_free,
                                          .sync = mrc_host_sync,

@@ -149,7 +149,7 @@ static void scale_some(void *argument, int64_t piece, int worker)
     for (int64_t i = piece * ROWS_EACH; i < end; i++) scale_row(self, i);
 }
 
-static mercer_status scale(const mrc_backend *backend, scale_job self)
+static mercer_status scale_by_factors(const mrc_backend *backend, scale_job self)
 {
     int threads = self.x->rows * self.x->cols < LEAST_SHARED ? 1 : backend->context->threads;
     mrc_parallel_for(threads, (self.x->rows + ROWS_EACH - 1) / ROWS_EACH, scale_some, &self);
@@ -158,12 +158,12 @@ static mercer_status scale(const mrc_backend *backend, scale_job self)
 
 mercer_status mrc_cpu_scale_rows(mrc_backend *backend, const mercer_matrix *x, const double *factors)
 {
-    return scale(backend, (scale_job){x, factors, false});
+    return scale_by_factors(backend, (scale_job){x, factors, false});
 }
 
 mercer_status mrc_cpu_scale_columns(mrc_backend *backend, const mercer_matrix *x, const double *factors)
 {
-    return scale(backend, (scale_job){x, factors, true});
+    return scale_by_factors(backend, (scale_job){x, factors, true});
 }
 
 /* ---- Sums ------------------------------------------------------------------------------------------------------- */

@@ -49,7 +49,7 @@ typedef struct triangle {
 
 /* Return the position of row k in a packed strip. Rows are in reverse order for a transposed triangle, which is solved
    from its last row. */
-static int64_t place_of(const triangle *self, int64_t k)
+static int64_t strip_row(const triangle *self, int64_t k)
 {
     return self->transpose ? self->n - 1 - k : k;
 }
@@ -60,7 +60,7 @@ static void load_strip(const triangle *self, int64_t first, int64_t count, doubl
     const int64_t n = self->n, width = self->width;
     if (!self->by_rows) {
         for (int64_t k = 0; k < n; k++) {
-            double *to = x + place_of(self, k) * width;
+            double *to = x + strip_row(self, k) * width;
             memcpy(to, at(self->b, k, first), (size_t)count * sizeof *to);
             memset(to + count, 0, (size_t)(width - count) * sizeof *to);
         }
@@ -81,7 +81,7 @@ static void store_strip(const triangle *self, int64_t first, int64_t count, doub
     const int64_t n = self->n, width = self->width;
     if (!self->by_rows) {
         for (int64_t k = 0; k < n; k++)
-            memcpy(at(self->b, k, first), x + place_of(self, k) * width, (size_t)count * sizeof *x);
+            memcpy(at(self->b, k, first), x + strip_row(self, k) * width, (size_t)count * sizeof *x);
         return;
     }
     self->ops->interleave_f64(width, n, x, width, staging);
@@ -144,7 +144,7 @@ static mercer_status close_block(mrc_backend *backend, const mercer_matrix *bloc
 
 /* Allocate the buffer of open_block if a is f32 (*out is NULL for f64): for blocks of `rows` rows in total, each with
    at most BLOCK columns. */
-static mercer_status make_room(mrc_scope *scope, const mercer_matrix *a, int64_t rows, double **out)
+static mercer_status allocate_doubles(mrc_scope *scope, const mercer_matrix *a, int64_t rows, double **out)
 {
     *out = NULL;
     if (a->dtype == MERCER_F64) return MERCER_OK;
@@ -186,7 +186,7 @@ mercer_status mrc_cpu_cholesky(mrc_backend *backend, const mercer_matrix *a, int
                         "Cholesky: %lld rows exceed the 32-bit sizes of LAPACK", (long long)a->rows);
     double *room;
     MRC_SCOPE(scope, backend->context);
-    MRC_TRY(make_room(&scope, a, a->rows, &room));
+    MRC_TRY(allocate_doubles(&scope, a, a->rows, &room));
     for (int64_t k = 0, first = 0; first < a->rows; k++) {
         int64_t size = block_size(a->rows, k), next = first + size, rest = a->rows - next;
         mercer_matrix diagonal = mrc_block(a, first, first, size, size), panel = mrc_block(a, next, first, rest, size),
@@ -219,8 +219,8 @@ mercer_status mrc_cpu_triangular_solve(mrc_backend *backend, const mercer_matrix
     if (c == 0) return MERCER_OK;
     double *room, *room_x;
     MRC_SCOPE(scope, backend->context);
-    MRC_TRY(make_room(&scope, l, BLOCK, &room));
-    MRC_TRY(make_room(&scope, l, c, &room_x));
+    MRC_TRY(allocate_doubles(&scope, l, BLOCK, &room));
+    MRC_TRY(allocate_doubles(&scope, l, c, &room_x));
     for (int64_t step = 0; step < blocks; step++) {
         int64_t k = transpose ? blocks - 1 - step : step, first = k * BLOCK, size = block_size(n, k);
         int64_t other = transpose ? 0 : first + size, rows = transpose ? first : n - other;

@@ -119,7 +119,7 @@ static void copy_whole(int64_t deep, int64_t bytes, const char *at, int64_t step
 }
 
 /* Pack `width` rows of a side, starting at row `first`; rows beyond its end are zeros. */
-static void pack(const gemm *self, const side *from, int64_t first, int64_t width, char *staging, char *panel)
+static void pack_side(const gemm *self, const side *from, int64_t first, int64_t width, char *staging, char *panel)
 {
     const int64_t size = self->size, deep = self->deep, ld = from->ld, count = mrc_min(width, from->count - first);
     if (!from->by_rows) {
@@ -160,7 +160,8 @@ static void blend(const gemm *self, int64_t rows, int64_t columns, int64_t width
 }
 
 /* Compute one tile of C, starting at `row` and `column`. */
-static void multiply(const gemm *self, const void *left, const void *right, void *tile, int64_t row, int64_t column)
+static void multiply_tile(const gemm *self, const void *left, const void *right, void *tile, int64_t row,
+                          int64_t column)
 {
     const int64_t rows = mrc_min(self->mr, self->left.count - row),
                   columns = mrc_min(self->nr, self->right.count - column);
@@ -181,7 +182,7 @@ static void multiply(const gemm *self, const void *left, const void *right, void
 static void pack_left(const gemm *self, const space *own, int64_t row, int64_t rows)
 {
     for (int64_t i = 0; i < rows; i += self->mr)
-        pack(self, &self->left, row + i, self->mr, own->staging, own->left + i * self->deep * self->size);
+        pack_side(self, &self->left, row + i, self->mr, own->staging, own->left + i * self->deep * self->size);
 }
 
 /* ---- Broad --------------------------------------------------------------------------------------------------- */
@@ -191,8 +192,8 @@ static void pack_right_panel(void *argument, int64_t index, int worker)
 {
     const gemm *self = argument;
     space own = space_of(self, worker);
-    pack(self, &self->right, self->column + index * self->nr, self->nr, own.staging,
-         self->shared + index * self->nr * self->deep * self->size);
+    pack_side(self, &self->right, self->column + index * self->nr, self->nr, own.staging,
+              self->shared + index * self->nr * self->deep * self->size);
 }
 
 /* Compute a piece of rows of C for the packed columns. */
@@ -212,8 +213,8 @@ static void broad_piece(void *argument, int64_t index, int worker)
     for (; begin < end; begin += near) /* these columns stay in L2, a panel of the left side in L1 */
         for (int64_t i = 0; i < rows; i += self->mr)
             for (int64_t j = begin; j < mrc_min(begin + near, end); j += self->nr)
-                multiply(self, own.left + i * deep_bytes, self->shared + j * deep_bytes, own.tile, row + i,
-                         self->column + j);
+                multiply_tile(self, own.left + i * deep_bytes, self->shared + j * deep_bytes, own.tile, row + i,
+                              self->column + j);
 }
 
 /* Choose the rows and columns per piece: enough pieces for all threads, but not so small that packing dominates. */
@@ -280,7 +281,7 @@ static void lone_columns(const gemm *self, const space *own, int64_t begin, int6
         multiply_lone(self, own, j, mrc_min(CHAINS, end - j),
                       self->right.data + (self->k * self->right.ld + j) * self->size, self->right.ld);
     for (int64_t j = begin; j < end && self->right.by_rows; j += self->nr) {
-        pack(self, &self->right, j, self->nr, own->staging, own->panel);
+        pack_side(self, &self->right, j, self->nr, own->staging, own->panel);
         multiply_lone(self, own, j, mrc_min(self->nr, end - j), own->panel, self->nr);
     }
 }
@@ -299,9 +300,9 @@ static void narrow_piece(void *argument, int64_t index, int worker)
         }
         pack_left(&self, &own, 0, self.left.count);
         for (int64_t j = begin; j < end; j += self.nr) {
-            pack(&self, &self.right, j, self.nr, own.staging, own.panel);
+            pack_side(&self, &self.right, j, self.nr, own.staging, own.panel);
             for (int64_t i = 0; i < self.left.count; i += self.mr)
-                multiply(&self, own.left + i * self.deep * self.size, own.panel, own.tile, i, j);
+                multiply_tile(&self, own.left + i * self.deep * self.size, own.panel, own.tile, i, j);
         }
     }
 }
@@ -319,7 +320,7 @@ static void run_narrow(gemm *self, int threads)
 /* ---- Entry --------------------------------------------------------------------------------------------------- */
 
 /* C = beta C. */
-static void scale(const gemm *self)
+static void scale_c(const gemm *self)
 {
     const double zero = 0;
     const float narrow_zero = 0;
@@ -344,7 +345,7 @@ static void swap_sides(gemm *self)
 }
 
 /* Choose the case, allocate the scratch space and compute. */
-static mercer_status run(gemm *self, mrc_backend *backend)
+static mercer_status run_gemm(gemm *self, mrc_backend *backend)
 {
     mrc_arena *arena = &((mrc_cpu *)backend->state)->arena;
     int threads = backend->context->threads;
@@ -370,7 +371,7 @@ static mercer_status run(gemm *self, mrc_backend *backend)
 }
 
 /* Describe the product to the driver; empty products and alpha = 0 need no micro-kernel. */
-static mercer_status start(mrc_backend *backend, const mrc_gemm *job, bool lower)
+static mercer_status start_gemm(mrc_backend *backend, const mrc_gemm *job, bool lower)
 {
     const mrc_ukernels *uk = &((mrc_cpu *)backend->state)->uk;
     const mercer_matrix *a = job->a, *b = job->b, *c = job->c;
@@ -390,24 +391,24 @@ static mercer_status start(mrc_backend *backend, const mrc_gemm *job, bool lower
                  .across = 1,
                  .lower = lower};
     if (c->rows == 0 || c->cols == 0) return MERCER_OK;
-    if (self.depth > 0 && job->alpha != 0) return run(&self, backend);
-    scale(&self);
+    if (self.depth > 0 && job->alpha != 0) return run_gemm(&self, backend);
+    scale_c(&self);
     return MERCER_OK;
 }
 
 mercer_status mrc_cpu_gemm(mrc_backend *backend, const mrc_gemm *job)
 {
-    return start(backend, job, false);
+    return start_gemm(backend, job, false);
 }
 
 mercer_status mrc_cpu_gemm_lower(mrc_backend *backend, const mrc_gemm *job)
 {
-    return start(backend, job, true);
+    return start_gemm(backend, job, true);
 }
 
 mercer_status mrc_cpu_gram(mrc_backend *backend, double alpha, const mercer_matrix *a, double beta,
                            const mercer_matrix *gram)
 {
     mrc_gemm job = {.transpose_a = true, .alpha = alpha, .beta = beta, .a = a, .b = a, .c = gram};
-    return start(backend, &job, true);
+    return start_gemm(backend, &job, true);
 }

@@ -30,7 +30,7 @@ void mrc_pack_u8(const mrc_product *product, const mercer_matrix *source, int64_
 }
 
 /* For few rows of X: compute products of bytes, or sums of their absolute differences (as values), in place. */
-void mrc_few_u8(const mrc_product *product, mrc_space *space, const mrc_place *place)
+void mrc_few_u8(const mrc_product *product, mrc_space *space, const mrc_tile_position *place)
 {
     const mrc_panel_ops *panel = product->uk->panel;
     int32_t *norms = space->z_norms;

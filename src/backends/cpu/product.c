@@ -133,7 +133,7 @@ mercer_status mrc_product_init_signs(mrc_product *product, mrc_backend *backend,
 /* ---- Scratch ------------------------------------------------------------------------------------------------- */
 
 /* Allocate `bytes` at offset *used of base and advance *used; if base is NULL, only advance *used. */
-static void *take(char *base, int64_t *used, int64_t bytes)
+static void *take_scratch(char *base, int64_t *used, int64_t bytes)
 {
     void *piece = base ? base + *used : NULL;
     *used += mrc_round_up(bytes, MRC_ALIGNMENT);
@@ -147,22 +147,23 @@ static int64_t lay_out(const mrc_product *product, int64_t block_rows, char *bas
     int64_t tallest = mrc_max(product->nr, product->few ? product->lanes : product->mr);
     int64_t sums = product->results * block_rows;
     *space = (mrc_space){0};
-    space->x_panels = take(base, &used, block_rows * row_bytes);
-    space->x_norms = take(base, &used, block_rows * 8);
-    space->x_start = take(base, &used, block_rows * 4);
-    space->z_panels = take(base, &used, product->few ? 0 : MRC_TILE_CENTERS * row_bytes);
-    space->z_norms = take(base, &used, MRC_TILE_CENTERS * 8);
-    space->staging = take(base, &used, product->bytes ? 0 : (tallest + 1) * product->d * size);
-    space->values = take(base, &used, MRC_TILE_CENTERS * nr * size);
-    space->turned = take(base, &used, product->k.cols > 0 && !product->few ? MRC_TILE_CENTERS * nr * size : 0);
-    space->dots = take(base, &used, product->bytes && !product->direct ? MRC_TILE_CENTERS * nr * 4 : 0);
-    space->block = take(base, &used, product->callback ? (MRC_TILE_CENTERS * nr + nr + MRC_TILE_CENTERS) * 8 : 0);
+    space->x_panels = take_scratch(base, &used, block_rows * row_bytes);
+    space->x_norms = take_scratch(base, &used, block_rows * 8);
+    space->x_start = take_scratch(base, &used, block_rows * 4);
+    space->z_panels = take_scratch(base, &used, product->few ? 0 : MRC_TILE_CENTERS * row_bytes);
+    space->z_norms = take_scratch(base, &used, MRC_TILE_CENTERS * 8);
+    space->staging = take_scratch(base, &used, product->bytes ? 0 : (tallest + 1) * product->d * size);
+    space->values = take_scratch(base, &used, MRC_TILE_CENTERS * nr * size);
+    space->turned = take_scratch(base, &used, product->k.cols > 0 && !product->few ? MRC_TILE_CENTERS * nr * size : 0);
+    space->dots = take_scratch(base, &used, product->bytes && !product->direct ? MRC_TILE_CENTERS * nr * 4 : 0);
+    space->block =
+        take_scratch(base, &used, product->callback ? (MRC_TILE_CENTERS * nr + nr + MRC_TILE_CENTERS) * 8 : 0);
     int64_t weights_each = product->few ? MRC_FEW_OUTPUTS : product->signs ? nr : product->c_panels * product->mr_sum;
-    space->weights = take(base, &used, product->w ? MRC_TILE_CENTERS * weights_each * size : 0);
-    space->partial = take(base, &used, (product->signs ? product->d : product->mr_sum) * nr * size);
-    space->nearest = take(base, &used, product->nearest ? nr * 4 : 0);
-    space->tile_sums = take(base, &used, product->nearest ? sums * 8 : 0);
-    space->total_sums = take(base, &used, sums * 8);
+    space->weights = take_scratch(base, &used, product->w ? MRC_TILE_CENTERS * weights_each * size : 0);
+    space->partial = take_scratch(base, &used, (product->signs ? product->d : product->mr_sum) * nr * size);
+    space->nearest = take_scratch(base, &used, product->nearest ? nr * 4 : 0);
+    space->tile_sums = take_scratch(base, &used, product->nearest ? sums * 8 : 0);
+    space->total_sums = take_scratch(base, &used, sums * 8);
     return used;
 }
 
@@ -244,12 +245,12 @@ static void multiply_points(const mrc_product *product, mrc_space *space, int64_
 static void do_few(mrc_product *product, mrc_space *space, int64_t x_count, int64_t z_first, int64_t z_count,
                    double *sums)
 {
-    mrc_place place = {.x_count = x_count,
-                       .z_first = z_first,
-                       .z_count = z_count,
-                       .x_norms = space->x_norms,
-                       .x_step = mrc_round_up(z_count, product->lanes),
-                       .z_step = 1};
+    mrc_tile_position place = {.x_count = x_count,
+                               .z_first = z_first,
+                               .z_count = z_count,
+                               .x_norms = space->x_norms,
+                               .x_step = mrc_round_up(z_count, product->lanes),
+                               .z_step = 1};
     if (product->bytes)
         mrc_few_u8(product, space, &place);
     else
@@ -275,13 +276,13 @@ static void do_tile(mrc_product *product, mrc_space *space, int64_t x_first, int
     const int nr = product->nr;
     const int64_t panel_sums = product->results * nr;
     for (int64_t done = 0, panel = 0; done < x_count; done += nr, panel++) {
-        mrc_place place = {.x_first = x_first + done,
-                           .x_count = mrc_min(nr, x_count - done),
-                           .z_first = z_first,
-                           .z_count = z_count,
-                           .x_norms = (char *)space->x_norms + done * norm_bytes(product),
-                           .x_step = 1,
-                           .z_step = nr};
+        mrc_tile_position place = {.x_first = x_first + done,
+                                   .x_count = mrc_min(nr, x_count - done),
+                                   .z_first = z_first,
+                                   .z_count = z_count,
+                                   .x_norms = (char *)space->x_norms + done * norm_bytes(product),
+                                   .x_step = 1,
+                                   .z_step = nr};
         multiply_points(product, space, panel, packed_centers(product, z_count));
         if (product->nearest) {
             product->type->nearest(product, space, &place, sums + panel * panel_sums);

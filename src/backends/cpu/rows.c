@@ -84,7 +84,7 @@ typedef struct forward_space {
     const void *at[ROWS_EACH];
 } forward_space;
 
-static void flush(forward_space *space, int64_t rows, int n)
+static void flush_lanes(forward_space *space, int64_t rows, int n)
 {
     for (int64_t i = 0; i < rows; i++)
         for (int j = 0; j < n; j++) space->totals[i][j] += add_lanes(space->sums[i] + LANES * j);
@@ -102,7 +102,7 @@ static void dots_of_rows(const rows_job *self, forward_space *space, int64_t row
         for (int64_t i = 0; i < rows; i++) space->at[i] = (const char *)self->rows[row + i] + k * self->size;
         self->uk->rows_dots(self->half, n, rows, mrc_min(CHUNK, whole - k), space->at, packed + k * n, space->sums[0],
                             stride);
-        if (k / CHUNK % CHUNKS_A_CHAIN == CHUNKS_A_CHAIN - 1) flush(space, rows, n);
+        if (k / CHUNK % CHUNKS_A_CHAIN == CHUNKS_A_CHAIN - 1) flush_lanes(space, rows, n);
     }
     if (whole < self->p) {
         memset(space->tails, 0, sizeof space->tails);
@@ -113,7 +113,7 @@ static void dots_of_rows(const rows_job *self, forward_space *space, int64_t row
         }
         self->uk->rows_dots(self->half, n, rows, LANES, space->at, packed + whole * n, space->sums[0], stride);
     }
-    flush(space, rows, n);
+    flush_lanes(space, rows, n);
     for (int64_t i = 0; i < rows; i++)
         for (int j = 0; j < n; j++) ((float *)mrc_row(self->y, row + i))[first + j] = (float)space->totals[i][j];
 }
@@ -127,7 +127,7 @@ static void forward_piece(void *argument, int64_t piece, int worker)
         dots_of_rows(self, space, row, rows, first, group_at(self, first));
 }
 
-static void forward(rows_job *self, int threads)
+static void forward_rows(rows_job *self, int threads)
 {
     mrc_parallel_for(threads, (mrc_round_up(self->p, LANES) + CHUNK - 1) / CHUNK, pack_chunk, self);
     mrc_parallel_for(threads, (self->m + ROWS_EACH - 1) / ROWS_EACH, forward_piece, self);
@@ -184,7 +184,7 @@ static void transpose_piece(void *argument, int64_t piece, int worker)
             sums_of_strip(self, space, k, first, group_at(self, first));
 }
 
-static void transpose(rows_job *self, int threads)
+static void transpose_rows(rows_job *self, int threads)
 {
     for (int64_t first = 0; first < self->w->cols; first += group_at(self, first)) {
         const int n = group_at(self, first);
@@ -224,9 +224,9 @@ mercer_status mrc_cpu_rows_product(mrc_backend *backend, const mrc_stored *store
     self.spaces = mrc_arena_push(&cpu->arena, threads * self.space_bytes);
     for (int64_t i = 0; i < self.m; i++) self.rows[i] = mrc_row(k, stored->rows ? stored->rows[i] : i);
     if (transposed)
-        transpose(&self, threads);
+        transpose_rows(&self, threads);
     else
-        forward(&self, threads);
+        forward_rows(&self, threads);
     mrc_arena_reset(&cpu->arena);
     return MERCER_OK;
 }

@@ -116,12 +116,12 @@ typedef struct mrc_space {
 } mrc_space;
 
 /* Position of a tile in K, and its layout. */
-typedef struct mrc_place {
+typedef struct mrc_tile_position {
     int64_t x_first, x_count; /* rows of X in the panel: x_count <= nr */
     int64_t z_first, z_count; /* centers in the tile: z_count <= 240 */
     const void *x_norms;      /* squared norms of the rows of the panel */
     int64_t x_step, z_step;   /* value (i, j) of the tile has index i * x_step + j * z_step */
-} mrc_place;
+} mrc_tile_position;
 
 /* Typed work on tiles: the same source compiled for float and for double. */
 struct mrc_tile_type {
@@ -138,27 +138,27 @@ struct mrc_tile_type {
     void (*pack_weights)(const mrc_product *product, int64_t first, int64_t count, void *panels);
     void (*dot_panel)(const mrc_product *product, const void *z_panel, const void *x_panel, void *out);
     /* Compute, for few rows of X, the products with a whole tile and the norms of its centers, into space. */
-    void (*few_products)(const mrc_product *product, mrc_space *space, const mrc_place *place);
+    void (*few_products)(const mrc_product *product, mrc_space *space, const mrc_tile_position *place);
     /* Convert products in space->values (or space->dots) to kernel values in space->values. False: callback failed. */
-    bool (*finish)(const mrc_product *product, mrc_space *space, const mrc_place *place);
+    bool (*finish)(const mrc_product *product, mrc_space *space, const mrc_tile_position *place);
     /* K(x_first.., z_first..) = values */
-    void (*store)(const mrc_product *product, const mrc_space *space, const mrc_place *place);
+    void (*store)(const mrc_product *product, const mrc_space *space, const mrc_tile_position *place);
     /* Convert products to distances; result (2, nr): the smallest distance of each row of X, and its center's index. */
-    void (*nearest)(const mrc_product *product, mrc_space *space, const mrc_place *place, double *result);
+    void (*nearest)(const mrc_product *product, mrc_space *space, const mrc_tile_position *place, double *result);
     /* sums (c_panels, mr_sum, nr) += weights' values */
     void (*multiply)(const mrc_product *product, const mrc_space *space, double *sums);
     /* sums (c, d, nr) += w K sign(x_k - z_k) */
-    void (*add_signs)(const mrc_product *product, const mrc_space *space, const mrc_place *place, const void *x_panel,
-                      double *sums);
+    void (*add_signs)(const mrc_product *product, const mrc_space *space, const mrc_tile_position *place,
+                      const void *x_panel, double *sums);
     /* sums (c, m) += weights' values, for few rows of X */
-    void (*few_multiply)(const mrc_product *product, mrc_space *space, const mrc_place *place, double *sums);
+    void (*few_multiply)(const mrc_product *product, mrc_space *space, const mrc_tile_position *place, double *sums);
 };
 
 extern const mrc_tile_type mrc_tile_f32;
 extern const mrc_tile_type mrc_tile_f64;
 
 /* Work on bytes (pack_panels.c). start may be NULL (the Z side). */
-void mrc_few_u8(const mrc_product *product, mrc_space *space, const mrc_place *place);
+void mrc_few_u8(const mrc_product *product, mrc_space *space, const mrc_tile_position *place);
 void mrc_pack_u8(const mrc_product *product, const mercer_matrix *source, int64_t first, int64_t count, int width,
                  bool centers, void *panel, int32_t *norms, int32_t *start);
 

@@ -137,7 +137,7 @@ static void TYPED(dot_panel)(const mrc_product *product, const void *z_panel, co
         product->uk->panel->TYPED(powers)(product->d, product->norm, product->mr, product->nr, z_panel, x_panel, out);
 }
 
-static void TYPED(few_products)(const mrc_product *product, mrc_space *space, const mrc_place *place)
+static void TYPED(few_products)(const mrc_product *product, mrc_space *space, const mrc_tile_position *place)
 {
     const mercer_matrix *z = product->z;
     const int64_t d = product->d, lanes = product->lanes;
@@ -159,7 +159,7 @@ static void TYPED(few_products)(const mrc_product *product, mrc_space *space, co
     }
 }
 
-static void TYPED(redo_near_pairs)(const mrc_product *product, mrc_space *space, const mrc_place *place)
+static void TYPED(redo_near_pairs)(const mrc_product *product, mrc_space *space, const mrc_tile_position *place)
 {
     const REAL *x_norms = place->x_norms, *z_norms = space->z_norms;
     const int64_t x_count = place->x_count, x_step = place->x_step;
@@ -185,7 +185,7 @@ static double TYPED(argument_at)(const mrc_product *product, const mrc_space *sp
     return product->bytes && !product->on_distance ? space->dots[at] : (double)((const REAL *)space->values)[at];
 }
 
-static bool TYPED(map_callback)(const mrc_product *product, mrc_space *space, const mrc_place *place)
+static bool TYPED(map_callback)(const mrc_product *product, mrc_space *space, const mrc_tile_position *place)
 {
     REAL *values = space->values;
     double *x_sq = space->block + (int64_t)product->nr * MRC_TILE_CENTERS, *z_sq = x_sq + product->nr;
@@ -219,8 +219,8 @@ static bool TYPED(nearly_parallel)(const mrc_product *product, double dot, doubl
 
 /* Evaluate the scalar double formula for pair (i, j) of the tile; for nearly parallel rows, from inner products that
    are recomputed in double. */
-static REAL TYPED(formula)(const mrc_product *product, const mrc_space *space, const mrc_place *place, int64_t i,
-                           int64_t j, double argument)
+static REAL TYPED(formula)(const mrc_product *product, const mrc_space *space, const mrc_tile_position *place,
+                           int64_t i, int64_t j, double argument)
 {
     if (product->on_distance) {
         if (isinf(argument)) /* overflow of REAL, where a heavy-tailed kernel may still have a nonzero value */
@@ -234,7 +234,7 @@ static REAL TYPED(formula)(const mrc_product *product, const mrc_space *space, c
 }
 
 /* Map element by element: for kernels, parameters or values without a vector form. */
-static void TYPED(map_formula)(const mrc_product *product, mrc_space *space, const mrc_place *place)
+static void TYPED(map_formula)(const mrc_product *product, mrc_space *space, const mrc_tile_position *place)
 {
     REAL *values = space->values;
     for (int64_t j = 0; j < place->z_count; j++) {
@@ -246,7 +246,7 @@ static void TYPED(map_formula)(const mrc_product *product, mrc_space *space, con
 }
 
 /* Map ntk and nngp, one row of the tile at a time (a center, or a row of X if few). */
-static void TYPED(map_angular)(const mrc_product *product, mrc_space *space, const mrc_place *place)
+static void TYPED(map_angular)(const mrc_product *product, mrc_space *space, const mrc_tile_position *place)
 {
     const bool few = product->few;
     const int64_t rows = few ? place->x_count : place->z_count, width = few ? place->z_count : place->x_count;
@@ -268,7 +268,7 @@ static void TYPED(map_angular)(const mrc_product *product, mrc_space *space, con
 }
 
 /* Map in vectors of double; return false if the kernel or the values have no such form. */
-static bool TYPED(map_wide)(const mrc_product *product, mrc_space *space, const mrc_place *place)
+static bool TYPED(map_wide)(const mrc_product *product, mrc_space *space, const mrc_tile_position *place)
 {
     const mrc_panel_ops *panel = product->uk->panel;
     const int64_t count = (product->few ? place->x_step : MRC_TILE_CENTERS) * product->nr;
@@ -280,7 +280,7 @@ static bool TYPED(map_wide)(const mrc_product *product, mrc_space *space, const 
 
 /* Convert products to squared distances if the kernel is a function of the L2 distance; convert integer products to
    REAL. */
-static void TYPED(prepare_arguments)(const mrc_product *product, mrc_space *space, const mrc_place *place)
+static void TYPED(prepare_arguments)(const mrc_product *product, mrc_space *space, const mrc_tile_position *place)
 {
     if (product->direct) return; /* values already contain the arguments */
     REAL *values = space->values;
@@ -301,7 +301,7 @@ static void TYPED(prepare_arguments)(const mrc_product *product, mrc_space *spac
         TYPED(redo_near_pairs)(product, space, place);
 }
 
-static bool TYPED(finish)(const mrc_product *product, mrc_space *space, const mrc_place *place)
+static bool TYPED(finish)(const mrc_product *product, mrc_space *space, const mrc_tile_position *place)
 {
     TYPED(prepare_arguments)(product, space, place);
     if (product->arguments) return true;
@@ -346,7 +346,7 @@ static void TYPED(store_row)(const mrc_product *product, int64_t row, int64_t fi
         for (int64_t j = 0; j < columns; j++) ((float *)to)[first + j] = (float)values[j];
 }
 
-static void TYPED(store)(const mrc_product *product, const mrc_space *space, const mrc_place *place)
+static void TYPED(store)(const mrc_product *product, const mrc_space *space, const mrc_tile_position *place)
 {
     const REAL *values = space->values;
     int64_t columns = mrc_min(place->z_count, product->k.cols - place->z_first), step = place->x_step;
@@ -359,7 +359,7 @@ static void TYPED(store)(const mrc_product *product, const mrc_space *space, con
         TYPED(store_row)(product, place->x_first + i, place->z_first, columns, values + i * step);
 }
 
-static void TYPED(nearest)(const mrc_product *product, mrc_space *space, const mrc_place *place, double *result)
+static void TYPED(nearest)(const mrc_product *product, mrc_space *space, const mrc_tile_position *place, double *result)
 {
     const mrc_panel_ops *panel = product->uk->panel;
     const int nr = product->nr;
@@ -388,7 +388,7 @@ static void TYPED(multiply)(const mrc_product *product, const mrc_space *space, 
     }
 }
 
-static void TYPED(add_signs)(const mrc_product *product, const mrc_space *space, const mrc_place *place,
+static void TYPED(add_signs)(const mrc_product *product, const mrc_space *space, const mrc_tile_position *place,
                              const void *x_panel, double *sums)
 {
     const int64_t nr = product->nr, size = product->d * nr;
@@ -414,7 +414,8 @@ static void TYPED(few_weights)(const mercer_matrix *w, int64_t first, int64_t co
         TYPED(load_weights)(w, first + j, column, columns, MRC_FEW_OUTPUTS, out);
 }
 
-static void TYPED(few_multiply)(const mrc_product *product, mrc_space *space, const mrc_place *place, double *sums)
+static void TYPED(few_multiply)(const mrc_product *product, mrc_space *space, const mrc_tile_position *place,
+                                double *sums)
 {
     const REAL *values = space->values;
     REAL partial[MRC_FEW_OUTPUTS];

@@ -17,8 +17,9 @@ mercer_status mrc_cuda_check_memory(mrc_backend *backend, const char *name, cons
     mrc_cuda_select(backend);
     cudaError_t error = cudaPointerGetAttributes(&found, matrix->data);
     cudaGetLastError();
-    bool there = error == cudaSuccess && (found.type == cudaMemoryTypeDevice || found.type == cudaMemoryTypeManaged);
-    if (!there)
+    bool on_device =
+        error == cudaSuccess && (found.type == cudaMemoryTypeDevice || found.type == cudaMemoryTypeManaged);
+    if (!on_device)
         return mrc_fail(backend->context, MERCER_ERROR_ARGUMENT,
                         "%s: memory is MERCER_CUDA, but the address is not in GPU memory", name);
     if (found.type == cudaMemoryTypeManaged || found.device == own) return MERCER_OK;
@@ -51,15 +52,15 @@ mercer_status mrc_cuda_wait(mrc_backend *backend, void *stream)
 mercer_status mrc_cuda_scan(mrc_backend *backend, const mercer_matrix *matrix, int64_t *first, double *largest)
 {
     mercer_matrix source;
-    mrc_scanned *there, found;
+    mrc_scanned *on_device, found;
     *first = -1, *largest = 0;
     if (matrix->rows == 0 || matrix->cols == 0) return MERCER_OK;
     mrc_cuda_select(backend);
     MRC_CUDA_SCRATCH(backend);
     MRC_TRY(mrc_cuda_read(backend, matrix, &source));
-    MRC_TRY(mrc_cuda_push(backend, &there, (int64_t)sizeof found));
-    MRC_CUDA_TRY(backend, mrc_launch_scan(mrc_cuda_of(backend)->stream, source, there));
-    MRC_TRY(mrc_cuda_download(backend, &found, there, (int64_t)sizeof found));
+    MRC_TRY(mrc_cuda_push(backend, &on_device, (int64_t)sizeof found));
+    MRC_CUDA_TRY(backend, mrc_launch_scan(mrc_cuda_of(backend)->stream, source, on_device));
+    MRC_TRY(mrc_cuda_download(backend, &found, on_device, (int64_t)sizeof found));
     *first = found.first == UINT64_MAX ? -1 : (int64_t)found.first;
     *largest = found.largest;
     return MERCER_OK;

@@ -65,7 +65,7 @@ static mercer_status find_device(mrc_backend *backend, int *device)
 
 /* Returns a hash of the GPU's UUID (FNV-1a), never 0. Device numbers do not identify a GPU: they differ between
    processes and may be aliases. */
-static uint64_t place_of(const struct cudaDeviceProp *properties)
+static uint64_t hash_of_uuid(const struct cudaDeviceProp *properties)
 {
     uint64_t place = 0xCBF29CE484222325u;
     for (size_t i = 0; i < sizeof properties->uuid.bytes; i++)
@@ -87,7 +87,7 @@ static mercer_status open_device(mrc_backend *backend, mrc_cuda *cuda)
     snprintf(cuda->name, sizeof cuda->name, "%s, sm_%d%d", properties.name, properties.major, properties.minor);
     cuda->hopper = properties.major == 9;
     cuda->difference_columns = mrc_difference_most_columns(properties.sharedMemPerBlockOptin);
-    cuda->place = place_of(&properties);
+    cuda->place = hash_of_uuid(&properties);
     void *overflow;
     MRC_CUDA_TRY(backend, cudaHostAlloc(&overflow, sizeof *cuda->overflow, cudaHostAllocMapped));
     cuda->overflow = overflow;
@@ -96,7 +96,7 @@ static mercer_status open_device(mrc_backend *backend, mrc_cuda *cuda)
     MRC_CUDA_TRY(backend, cudaDeviceGetDefaultMemPool(&cuda->pool, cuda->device));
     uint64_t keep = UINT64_MAX; /* the pool retains freed memory, so that training loops need no driver calls */
     MRC_CUDA_TRY(backend, cudaMemPoolSetAttribute(cuda->pool, cudaMemPoolAttrReleaseThreshold, &keep));
-    MRC_TRY(mrc_cuda_make_room(backend));
+    MRC_TRY(mrc_cuda_reserve_block(backend));
     MRC_TRY(mrc_cuda_open_staging(backend));
     mrc_lap(&since, &cuda->device_seconds);
     MRC_TRY(mrc_cuda_load_libraries(backend->context, &cuda->libraries));
@@ -111,7 +111,7 @@ static mercer_status open_device(mrc_backend *backend, mrc_cuda *cuda)
     return MERCER_OK;
 }
 
-static void destroy(mrc_backend *backend)
+static void destroy_cuda(mrc_backend *backend)
 {
     mrc_cuda *cuda = mrc_cuda_of(backend);
     if (cuda->stream) mrc_cuda_select(backend); /* without a stream the device was not opened and owns nothing */
@@ -129,15 +129,15 @@ static void destroy(mrc_backend *backend)
     mrc_free(backend->context, cuda);
 }
 
-static mercer_status create(mrc_backend *backend)
+static mercer_status create_cuda(mrc_backend *backend)
 {
     MRC_TRY(mrc_alloc_zero(backend->context, &backend->state, 1, sizeof(mrc_cuda), "the CUDA backend"));
     mercer_status status = open_device(backend, backend->state);
-    if (status != MERCER_OK) destroy(backend);
+    if (status != MERCER_OK) destroy_cuda(backend);
     return status;
 }
 
-static mrc_capabilities capabilities(const mrc_backend *backend, bool half)
+static mrc_capabilities cuda_capabilities(const mrc_backend *backend, bool half)
 {
     return (mrc_capabilities){.isa = mrc_cuda_of(backend)->name,
                               .point_dtypes = MRC_ACCEPT_ANY,
@@ -146,7 +146,7 @@ static mrc_capabilities capabilities(const mrc_backend *backend, bool half)
                               .rate_double = 40e12,
                               .rate_differences = 20e12, /* measured on an H200; 25e12 with many features */
                               .bandwidth = 3e12,
-                              .kept_size = half && mrc_cuda_of(backend)->hopper ? 2 : 4,
+                              .cached_size = half && mrc_cuda_of(backend)->hopper ? 2 : 4,
                               .short_from = half ? MRC_CUDA_WIDE : 0,
                               .place = mrc_cuda_of(backend)->place,
                               .stream = mrc_cuda_of(backend)->stream,
@@ -156,9 +156,9 @@ static mrc_capabilities capabilities(const mrc_backend *backend, bool half)
 
 const mrc_backend_ops mrc_cuda_backend = {.api_version = MRC_BACKEND_API,
                                           .name = "cuda",
-                                          .create = create,
-                                          .destroy = destroy,
-                                          .capabilities = capabilities,
+                                          .create = create_cuda,
+                                          .destroy = destroy_cuda,
+                                          .capabilities = cuda_capabilities,
                                           .devices = devices,
                                           .may_be_here = may_be_here,
                                           .knows_kernel = mrc_cuda_knows_kernel,

@@ -119,7 +119,7 @@ void mrc_cuda_give(mrc_backend *backend, mrc_cuda_block *block);
 /* Frees all blocks, scratch included, and waits for the stream. */
 void mrc_cuda_release_all(mrc_backend *backend);
 /* Ensures that the list of blocks has capacity for one more. */
-mercer_status mrc_cuda_make_room(mrc_backend *backend);
+mercer_status mrc_cuda_reserve_block(mrc_backend *backend);
 
 /*
  * Scratch: an operation begins with MRC_CUDA_SCRATCH and then pushes pieces. They are released when the function
@@ -210,8 +210,8 @@ mercer_status mrc_cuda_half_matmul(mrc_backend *backend, const mrc_pair *pair, c
 /* For pairs that mrc_cuda_uses_half accepts: kernel_forward, which saves K in half precision, and H = K(Z, X) G for the
    saved columns. */
 mercer_status mrc_cuda_half_forward(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
-                                    const mercer_matrix *f, mrc_kept *kept);
+                                    const mercer_matrix *f, mrc_cached_block *kept);
 mercer_status mrc_cuda_half_transpose(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *g,
-                                      const mercer_matrix *h, const mrc_kept *kept);
+                                      const mercer_matrix *h, const mrc_cached_block *kept);
 
 #endif

@@ -95,7 +95,7 @@ static mercer_status find_origin(job *self)
     return mrc_cuda_upload(self->backend, &self->origin, pair->origin, self->z.cols * 8);
 }
 
-static mercer_status make(job *self, const mercer_matrix *w)
+static mercer_status allocate_differences(job *self, const mercer_matrix *w)
 {
     mrc_backend *backend = self->backend;
     const mercer_matrix *x = self->pair->x;
@@ -115,7 +115,7 @@ static mercer_status make(job *self, const mercer_matrix *w)
     return mrc_cuda_scratch(backend, &self->sums, rows, w->cols, MERCER_F64);
 }
 
-static mercer_status pack(job *self, const mercer_matrix *points, int64_t first, int64_t rows, void *to)
+static mercer_status pack_differences(job *self, const mercer_matrix *points, int64_t first, int64_t rows, void *to)
 {
     mercer_matrix from = mrc_rows(points, first, rows);
     if (points->memory == MRC_HOST) {
@@ -164,19 +164,19 @@ mercer_status mrc_cuda_multiply_differences(mrc_backend *backend, const mrc_pair
     job self = {.backend = backend, .pair = pair};
     mercer_matrix out;
     MRC_CUDA_SCRATCH(backend);
-    MRC_TRY(make(&self, w));
+    MRC_TRY(allocate_differences(&self, w));
     MRC_TRY(mrc_cuda_write(backend, y, add, &out));
     int64_t most = block_rows(pair->x->cols, ROWS), most_centers = block_rows(pair->x->cols, CENTERS);
     for (int64_t i = 0; i < y->rows; i += most) {
         int64_t rows = mrc_min(most, y->rows - i);
         mercer_matrix sums = mrc_rows(&self.sums, 0, rows), to = mrc_rows(&out, i, rows);
-        MRC_TRY(pack(&self, pair->x, i, rows, self.px));
+        MRC_TRY(pack_differences(&self, pair->x, i, rows, self.px));
         MRC_TRY(mrc_cuda_clear(backend, &sums));
         for (int64_t j = 0; j < self.z.rows; j += most_centers) {
             int64_t cols = mrc_min(most_centers, self.z.rows - j);
             mercer_matrix weights = mrc_rows(&self.w, j, cols);
             mercer_matrix kept = mrc_block(k, i, j, rows, mrc_max(0, mrc_min(cols, k->cols - j)));
-            MRC_TRY(pack(&self, &self.z, j, cols, self.pz));
+            MRC_TRY(pack_differences(&self, &self.z, j, cols, self.pz));
             MRC_TRY(add_centers(&self, &weights, &sums, &kept));
         }
         MRC_CUDA_TRY(backend, mrc_launch_store_sums(mrc_cuda_of(backend)->stream, sums.data, to, add));

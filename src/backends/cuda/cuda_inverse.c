@@ -35,7 +35,7 @@ typedef struct inverse_job {
     double *least; /* (count) on the device: smallest squared pivots */
 } inverse_job;
 
-static place inside(place matrix, int64_t row, int64_t column)
+static place inside_blocks(place matrix, int64_t row, int64_t column)
 {
     matrix.at += row * matrix.ld + column;
     return matrix;
@@ -49,7 +49,7 @@ typedef struct product {
     bool transpose_a, transpose_b;
 } product;
 
-static mercer_status multiply(const inverse_job *job, const product *p)
+static mercer_status multiply_blocks(const inverse_job *job, const product *p)
 {
     mrc_cuda *cuda = mrc_cuda_of(job->backend);
     cublasStatus_t status = cuda->libraries.cublasGemmStridedBatchedEx_64(
@@ -69,31 +69,32 @@ static int64_t upper_half(int64_t rows)
 
 /* Computes M of the diagonal block of rows first .. first + rows - 1. Each call halves the rows, so the recursion is
    about ten calls deep at most. */
-static mercer_status factor(const inverse_job *job, int64_t first, int64_t rows)
+static mercer_status factor_blocks(const inverse_job *job, int64_t first, int64_t rows)
 {
     int64_t upper = upper_half(rows), lower = rows - upper, second = first + upper;
-    place a = inside(job->a, first, first), m = inside(job->m, first, first);
+    place a = inside_blocks(job->a, first, first), m = inside_blocks(job->m, first, first);
     if (lower == 0) {
         MRC_CUDA_TRY(job->backend, mrc_launch_factor_block(mrc_cuda_of(job->backend)->stream, a.at, a.ld, a.step, m.at,
                                                            m.ld, m.step, (int)rows, job->count, job->least));
         return MERCER_OK;
     }
-    place below = inside(job->m, second, first), product_room = {job->room, upper, upper * lower};
-    MRC_TRY(factor(job, first, upper));
-    product solve = {lower, upper, upper, 1, 0, inside(job->a, second, first), m, below, .transpose_b = true};
-    MRC_TRY(multiply(job, &solve));
-    product update = {lower, lower, upper, -1, 1, below, below, inside(job->a, second, second), .transpose_b = true};
-    MRC_TRY(multiply(job, &update));
-    MRC_TRY(factor(job, second, lower));
+    place below = inside_blocks(job->m, second, first), product_room = {job->room, upper, upper * lower};
+    MRC_TRY(factor_blocks(job, first, upper));
+    product solve = {lower, upper, upper, 1, 0, inside_blocks(job->a, second, first), m, below, .transpose_b = true};
+    MRC_TRY(multiply_blocks(job, &solve));
+    product update = {
+        lower, lower, upper, -1, 1, below, below, inside_blocks(job->a, second, second), .transpose_b = true};
+    MRC_TRY(multiply_blocks(job, &update));
+    MRC_TRY(factor_blocks(job, second, lower));
     product right = {lower, upper, upper, 1, 0, below, m, product_room, .transpose_a = false};
-    MRC_TRY(multiply(job, &right));
+    MRC_TRY(multiply_blocks(job, &right));
     product left = {
-        lower, upper, lower, -1, 0, inside(job->m, second, second), product_room, below, .transpose_a = false};
-    return multiply(job, &left);
+        lower, upper, lower, -1, 0, inside_blocks(job->m, second, second), product_room, below, .transpose_a = false};
+    return multiply_blocks(job, &left);
 }
 
 /* Writes the lower triangle of M' M to A. */
-static mercer_status square(const inverse_job *job)
+static mercer_status square_blocks(const inverse_job *job)
 {
     int64_t height = (job->n + STRIPS - 1) / STRIPS;
     for (int64_t first = 0; first < job->n; first += height) {
@@ -103,11 +104,11 @@ static mercer_status square(const inverse_job *job)
                          job->n - first,
                          1,
                          0,
-                         inside(job->m, first, first),
-                         inside(job->m, first, 0),
-                         inside(job->a, first, 0),
+                         inside_blocks(job->m, first, first),
+                         inside_blocks(job->m, first, 0),
+                         inside_blocks(job->a, first, 0),
                          .transpose_a = true};
-        MRC_TRY(multiply(job, &strip));
+        MRC_TRY(multiply_blocks(job, &strip));
     }
     return MERCER_OK;
 }
@@ -127,8 +128,8 @@ mercer_status mrc_cuda_invert(mrc_backend *backend, const mercer_matrix *a, cons
     MRC_TRY(mrc_cuda_clear(backend, &m));
     job.a = (place){all.data, all.ld, n * all.ld};
     job.m = (place){m.data, m.ld, n * m.ld};
-    MRC_TRY(factor(&job, 0, n));
-    MRC_TRY(square(&job));
+    MRC_TRY(factor_blocks(&job, 0, n));
+    MRC_TRY(square_blocks(&job));
     MRC_CUDA_TRY(backend, mrc_launch_mirror(mrc_cuda_of(backend)->stream, all));
     MRC_TRY(mrc_cuda_download(backend, least, job.least, count * 8));
     return mrc_cuda_write_back(backend, a, &all);

@@ -46,7 +46,7 @@ void mrc_cuda_give(mrc_backend *backend, mrc_cuda_block *block)
     *block = (mrc_cuda_block){0};
 }
 
-mercer_status mrc_cuda_make_room(mrc_backend *backend)
+mercer_status mrc_cuda_reserve_block(mrc_backend *backend)
 {
     mrc_cuda *cuda = mrc_cuda_of(backend);
     if (cuda->count < cuda->room) return MERCER_OK;
@@ -64,7 +64,7 @@ mercer_status mrc_cuda_alloc(mrc_backend *backend, void **out, int64_t bytes, co
 {
     mrc_cuda *cuda = mrc_cuda_of(backend);
     *out = NULL;
-    MRC_TRY(mrc_cuda_make_room(backend));
+    MRC_TRY(mrc_cuda_reserve_block(backend));
     MRC_TRY(mrc_cuda_take(backend, &cuda->blocks[cuda->count], bytes, what));
     *out = cuda->blocks[cuda->count++].memory;
     return MERCER_OK;

@@ -91,8 +91,8 @@ static mercer_status find_origin(job *self)
 
 /* The dtype of kernel values follows from x, z, w (unless NULL) and out. scope owns the host memory for a user's
    function. */
-static mercer_status make(job *self, mrc_backend *backend, mrc_scope *scope, const mrc_pair *pair,
-                          const mercer_matrix *w, const mercer_matrix *out)
+static mercer_status prepare_product(job *self, mrc_backend *backend, mrc_scope *scope, const mrc_pair *pair,
+                                     const mercer_matrix *w, const mercer_matrix *out)
 {
     *self = (job){.backend = backend, .pair = pair};
     MRC_TRY(mrc_backend_check_kernel(backend, pair->kernel));
@@ -144,7 +144,7 @@ static int splits(const job *self)
 
 /* ---- One block ----------------------------------------------------------------------------------------------- */
 
-static mercer_status pack(job *self, packed *out, const mercer_matrix *points, int64_t first, int64_t rows)
+static mercer_status pack_points(job *self, packed *out, const mercer_matrix *points, int64_t first, int64_t rows)
 {
     out->points = mrc_rows(points, first, rows);
     if (points->memory == MRC_HOST) {
@@ -224,7 +224,7 @@ static mercer_status multiply_points(job *self, mrc_profile_job *out)
 }
 
 /* Computes the kernel values of the packed rows of X and the packed centers. *values: a view of them. */
-static mercer_status evaluate(job *self, mercer_matrix *values)
+static mercer_status evaluate_block(job *self, mercer_matrix *values)
 {
     mrc_profile_job profile;
     MRC_TRY(multiply_points(self, &profile));
@@ -259,20 +259,20 @@ static mercer_status multiply_weights(job *self, const mercer_matrix *values, co
 
 /* Computes the product block by block. k receives columns 0 .. k->cols - 1 of K and may have no columns. y: (m, c) on
    the device, or NULL. */
-static mercer_status run(job *self, const mercer_matrix *k, const mercer_matrix *y, bool add)
+static mercer_status run_product(job *self, const mercer_matrix *k, const mercer_matrix *y, bool add)
 {
     mrc_backend *backend = self->backend;
     cudaStream_t stream = mrc_cuda_of(backend)->stream;
     for (int64_t i = 0; i < self->x.rows; i += self->block) {
         int64_t rows = mrc_min(self->block, self->x.rows - i);
         mercer_matrix sums = mrc_rows(&self->sums, 0, rows);
-        MRC_TRY(pack(self, &self->px, &self->x, i, rows));
+        MRC_TRY(pack_points(self, &self->px, &self->x, i, rows));
         if (y) MRC_TRY(mrc_cuda_clear(backend, &sums));
         for (int64_t j = 0; j < self->z.rows; j += self->block) {
             int64_t cols = mrc_min(self->block, self->z.rows - j), stored = mrc_max(0, mrc_min(cols, k->cols - j));
             mercer_matrix values;
-            MRC_TRY(pack(self, &self->pz, &self->z, j, cols));
-            MRC_TRY(evaluate(self, &values));
+            MRC_TRY(pack_points(self, &self->pz, &self->z, j, cols));
+            MRC_TRY(evaluate_block(self, &values));
             if (stored > 0) {
                 mercer_matrix to = mrc_block(k, i, j, rows, stored), from = mrc_columns(&values, 0, stored);
                 MRC_TRY(mrc_cuda_copy(backend, &to, &from));
@@ -288,16 +288,16 @@ static mercer_status run(job *self, const mercer_matrix *k, const mercer_matrix 
     return MERCER_OK;
 }
 
-static mercer_status multiply(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
-                              const mercer_matrix *y, bool add, const mercer_matrix *k)
+static mercer_status multiply_block(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
+                                    const mercer_matrix *y, bool add, const mercer_matrix *k)
 {
     job self;
     mercer_matrix out;
     MRC_CUDA_SCRATCH(backend);
     MRC_SCOPE(scope, backend->context);
-    MRC_TRY(make(&self, backend, &scope, pair, w, y));
+    MRC_TRY(prepare_product(&self, backend, &scope, pair, w, y));
     MRC_TRY(mrc_cuda_write(backend, y, add, &out));
-    MRC_TRY(run(&self, k, &out, add));
+    MRC_TRY(run_product(&self, k, &out, add));
     return mrc_cuda_write_back(backend, y, &out);
 }
 
@@ -311,7 +311,7 @@ mercer_status mrc_cuda_kernel_matmul(mrc_backend *backend, const mrc_pair *pair,
     if (pair->z->rows == 0) return add ? MERCER_OK : mrc_cuda_clear(backend, y);
     if (mrc_cuda_uses_half(pair, w, y)) return mrc_cuda_half_matmul(backend, pair, w, y, add);
     if (mrc_cuda_uses_differences(pair, w, y)) return mrc_cuda_multiply_differences(backend, pair, w, y, add, &nothing);
-    return multiply(backend, pair, w, y, add, &nothing);
+    return multiply_block(backend, pair, w, y, add, &nothing);
 }
 
 mercer_status mrc_cuda_kernel_eval(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *k)
@@ -320,8 +320,8 @@ mercer_status mrc_cuda_kernel_eval(mrc_backend *backend, const mrc_pair *pair, c
     if (k->rows == 0 || k->cols == 0) return MERCER_OK;
     MRC_CUDA_SCRATCH(backend);
     MRC_SCOPE(scope, backend->context);
-    MRC_TRY(make(&self, backend, &scope, pair, NULL, k));
-    return run(&self, k, NULL, false);
+    MRC_TRY(prepare_product(&self, backend, &scope, pair, NULL, k));
+    return run_product(&self, k, NULL, false);
 }
 
 static mercer_status search_rows(job *self, int32_t *nearest, double *sqdistances)
@@ -332,10 +332,10 @@ static mercer_status search_rows(job *self, int32_t *nearest, double *sqdistance
     MRC_TRY(mrc_cuda_push(backend, &best, self->block * (int64_t)sizeof *sqdistances));
     for (int64_t i = 0; i < self->x.rows; i += self->block) {
         int64_t rows = mrc_min(self->block, self->x.rows - i);
-        MRC_TRY(pack(self, &self->px, &self->x, i, rows));
+        MRC_TRY(pack_points(self, &self->px, &self->x, i, rows));
         for (int64_t j = 0; j < self->z.rows; j += self->block) {
             mrc_profile_job profile;
-            MRC_TRY(pack(self, &self->pz, &self->z, j, mrc_min(self->block, self->z.rows - j)));
+            MRC_TRY(pack_points(self, &self->pz, &self->z, j, mrc_min(self->block, self->z.rows - j)));
             MRC_TRY(multiply_points(self, &profile));
             MRC_CUDA_TRY(backend, mrc_launch_nearest(mrc_cuda_of(backend)->stream, &profile, j, j == 0, numbers, best));
         }
@@ -356,12 +356,12 @@ mercer_status mrc_cuda_nearest_rows(mrc_backend *backend, const mrc_search *sear
     if (search->x->rows == 0) return MERCER_OK;
     job self;
     MRC_CUDA_SCRATCH(backend);
-    MRC_TRY(make(&self, backend, NULL, &pair, NULL, search->wide ? &in_double : NULL));
+    MRC_TRY(prepare_product(&self, backend, NULL, &pair, NULL, search->wide ? &in_double : NULL));
     return search_rows(&self, nearest, sqdistances);
 }
 
 /* Returns a view of the saved columns of K, in the dtype of the weights they are multiplied with. */
-static mercer_matrix kept_view(const mrc_pair *pair, const mercer_matrix *weights, const mrc_kept *kept,
+static mercer_matrix kept_view(const mrc_pair *pair, const mercer_matrix *weights, const mrc_cached_block *kept,
                                int64_t columns)
 {
     mercer_matrix view = mrc_view(kept->memory, pair->x->rows, columns, weights->dtype);
@@ -370,7 +370,7 @@ static mercer_matrix kept_view(const mrc_pair *pair, const mercer_matrix *weight
 }
 
 mercer_status mrc_cuda_kernel_forward(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
-                                      const mercer_matrix *f, mrc_kept *kept)
+                                      const mercer_matrix *f, mrc_cached_block *kept)
 {
     int64_t column_bytes = pair->x->rows * mrc_dtype_size(w->dtype);
     int64_t columns = column_bytes ? mrc_min(kept->bytes / column_bytes, pair->z->rows) : 0;
@@ -380,13 +380,13 @@ mercer_status mrc_cuda_kernel_forward(mrc_backend *backend, const mrc_pair *pair
     mercer_matrix k = kept_view(pair, w, kept, columns);
     bool differences = mrc_cuda_uses_differences(pair, w, f) && k.dtype == MERCER_F32 && k.memory == MRC_CUDA;
     MRC_TRY(differences ? mrc_cuda_multiply_differences(backend, pair, w, f, false, &k)
-                        : multiply(backend, pair, w, f, false, &k));
+                        : multiply_block(backend, pair, w, f, false, &k));
     kept->columns = columns;
     return MERCER_OK;
 }
 
 mercer_status mrc_cuda_kernel_transpose(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *g,
-                                        const mercer_matrix *h, const mrc_kept *kept)
+                                        const mercer_matrix *h, const mrc_cached_block *kept)
 {
     int64_t columns = kept->columns;
     mercer_matrix top = mrc_rows(h, 0, columns);

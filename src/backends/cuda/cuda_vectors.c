@@ -95,7 +95,7 @@ mercer_status mrc_cuda_axpby(mrc_backend *backend, double a, const mercer_matrix
     return mrc_cuda_write_back(backend, y, &target);
 }
 
-static mercer_status scale(mrc_backend *backend, const mercer_matrix *x, const double *factors, bool columns)
+static mercer_status scale_elements(mrc_backend *backend, const mercer_matrix *x, const double *factors, bool columns)
 {
     mercer_matrix target;
     double *list;
@@ -109,12 +109,12 @@ static mercer_status scale(mrc_backend *backend, const mercer_matrix *x, const d
 
 mercer_status mrc_cuda_scale_rows(mrc_backend *backend, const mercer_matrix *x, const double *factors)
 {
-    return scale(backend, x, factors, false);
+    return scale_elements(backend, x, factors, false);
 }
 
 mercer_status mrc_cuda_scale_columns(mrc_backend *backend, const mercer_matrix *x, const double *factors)
 {
-    return scale(backend, x, factors, true);
+    return scale_elements(backend, x, factors, true);
 }
 
 mercer_status mrc_cuda_add_columns(mrc_backend *backend, const mercer_matrix *x, const double *factors,
@@ -211,15 +211,15 @@ mercer_status mrc_cuda_change_rows(mrc_backend *backend, const mrc_change *chang
                                    const mercer_matrix *from, const mercer_matrix *other)
 {
     mercer_matrix target, source, partner = {.data = NULL};
-    mrc_change there;
+    mrc_change on_device;
     void *atoms;
     if (is_empty(to)) return MERCER_OK;
     MRC_CUDA_SCRATCH(backend);
     MRC_TRY(mrc_cuda_read(backend, from, &source));
     if (other) MRC_TRY(mrc_cuda_read(backend, other, &partner));
     MRC_TRY(mrc_cuda_write(backend, to, false, &target));
-    MRC_TRY(upload_change(backend, change, to->rows, &there, &atoms));
-    MRC_CUDA_TRY(backend, mrc_launch_changes(mrc_cuda_of(backend)->stream, &there, atoms, target, source, partner));
+    MRC_TRY(upload_change(backend, change, to->rows, &on_device, &atoms));
+    MRC_CUDA_TRY(backend, mrc_launch_changes(mrc_cuda_of(backend)->stream, &on_device, atoms, target, source, partner));
     return mrc_cuda_write_back(backend, to, &target);
 }
 
@@ -312,7 +312,7 @@ mercer_status mrc_cuda_row_losses(mrc_backend *backend, const mercer_matrix *f, 
     MRC_CUDA_SCRATCH(backend);
     MRC_TRY(mrc_cuda_read(backend, f, &values));
     MRC_TRY(mrc_cuda_read(backend, y, &targets));
-    if (scale) MRC_TRY(mrc_cuda_upload(backend, &factors, scale, row));
+    if (scale) MRC_TRY(mrc_cuda_upload(backend, &factors, scale_elements, row));
     if (offset) MRC_TRY(mrc_cuda_upload(backend, &shifts, offset, row));
     MRC_TRY(mrc_cuda_push(backend, &losses, bytes));
     MRC_CUDA_TRY(backend,

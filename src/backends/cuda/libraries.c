@@ -28,7 +28,7 @@ static const char shared_folder[] = "../../nvidia/cu" TEXT_OF(CUBLAS_VER_MAJOR) 
 static const char *const folders[] = {shared_folder, "../../nvidia/cublas/lib", "../../nvidia/cusolver/lib",
                                       "/usr/local/cuda/lib64", NULL};
 
-static mercer_status load(mercer_context *context, const char *name, const char *wheel, void **out)
+static mercer_status load_library(mercer_context *context, const char *name, const char *wheel, void **out)
 {
     *out = mrc_load_library(name, folders);
     if (*out) return MERCER_OK;
@@ -38,7 +38,7 @@ static mercer_status load(mercer_context *context, const char *name, const char 
                     name, wheel);
 }
 
-static mercer_status find(mercer_context *context, void *library, const char *name, void *out)
+static mercer_status find_library(mercer_context *context, void *library, const char *name, void *out)
 {
     void *function = dlsym(library, name);
     if (!function)
@@ -51,10 +51,10 @@ static mercer_status find(mercer_context *context, void *library, const char *na
 mercer_status mrc_cuda_load_libraries(mercer_context *context, mrc_cuda_libraries *out)
 {
     memset(out, 0, sizeof *out);
-    MRC_TRY(load(context, cublas_name, cublas_wheel, &out->cublas));
-    MRC_TRY(load(context, cusolver_name, cusolver_wheel, &out->cusolver));
-#define FIND_IN_CUBLAS(name)   MRC_TRY(find(context, out->cublas, #name, &out->name));
-#define FIND_IN_CUSOLVER(name) MRC_TRY(find(context, out->cusolver, #name, &out->name));
+    MRC_TRY(load_library(context, cublas_name, cublas_wheel, &out->cublas));
+    MRC_TRY(load_library(context, cusolver_name, cusolver_wheel, &out->cusolver));
+#define FIND_IN_CUBLAS(name)   MRC_TRY(find_library(context, out->cublas, #name, &out->name));
+#define FIND_IN_CUSOLVER(name) MRC_TRY(find_library(context, out->cusolver, #name, &out->name));
     MRC_CUBLAS_FUNCTIONS(FIND_IN_CUBLAS)
     MRC_CUSOLVER_FUNCTIONS(FIND_IN_CUSOLVER)
     return MERCER_OK;

@@ -42,7 +42,7 @@ mercer_status mrc_cuda_queue_copy(mrc_backend *backend, const mercer_matrix *to,
 
 /* Copies elements of one dtype between any memories. If exactly one side is on the host, the copy goes through the
    ring; up to MRC_CUDA_RING_PART bytes to the device it does not wait. */
-static mercer_status move(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from)
+static mercer_status move_operand(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from)
 {
     int64_t bytes = to->rows * to->cols * mrc_dtype_size(to->dtype);
     bool up = from->memory == MRC_HOST, down = to->memory == MRC_HOST;
@@ -69,7 +69,7 @@ mercer_status mrc_cuda_read(mrc_backend *backend, const mercer_matrix *operand, 
     *out = *operand;
     if (operand->memory == MRC_CUDA) return MERCER_OK;
     MRC_TRY(mrc_cuda_scratch(backend, out, operand->rows, operand->cols, operand->dtype));
-    return move(backend, out, operand);
+    return move_operand(backend, out, operand);
 }
 
 mercer_status mrc_cuda_write(mrc_backend *backend, const mercer_matrix *operand, bool content, mercer_matrix *out)
@@ -82,7 +82,7 @@ mercer_status mrc_cuda_write(mrc_backend *backend, const mercer_matrix *operand,
 
 mercer_status mrc_cuda_write_back(mrc_backend *backend, const mercer_matrix *operand, const mercer_matrix *device)
 {
-    return operand->memory == MRC_CUDA ? MERCER_OK : move(backend, operand, device);
+    return operand->memory == MRC_CUDA ? MERCER_OK : move_operand(backend, operand, device);
 }
 
 mercer_status mrc_cuda_upload(mrc_backend *backend, void *out, const void *host, int64_t bytes)
@@ -90,14 +90,14 @@ mercer_status mrc_cuda_upload(mrc_backend *backend, void *out, const void *host,
     mercer_matrix from = mrc_view((void *)host, bytes, 1, MERCER_U8), to;
     MRC_TRY(mrc_cuda_scratch(backend, &to, bytes, 1, MERCER_U8));
     memcpy(out, &to.data, sizeof to.data);
-    return move(backend, &to, &from);
+    return move_operand(backend, &to, &from);
 }
 
 mercer_status mrc_cuda_download(mrc_backend *backend, void *host, const void *device, int64_t bytes)
 {
     mercer_matrix to = mrc_view(host, bytes, 1, MERCER_U8), from = mrc_view((void *)device, bytes, 1, MERCER_U8);
     from.memory = MRC_CUDA;
-    return bytes > 0 ? move(backend, &to, &from) : mrc_cuda_sync(backend);
+    return bytes > 0 ? move_operand(backend, &to, &from) : mrc_cuda_sync(backend);
 }
 
 mercer_status mrc_cuda_copy(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from)
@@ -106,7 +106,8 @@ mercer_status mrc_cuda_copy(mrc_backend *backend, const mercer_matrix *to, const
     if (to->memory == MRC_HOST && from->memory == MRC_HOST) return mrc_host_copy(backend, to, from);
     if (to->rows == 0 || to->cols == 0) return MERCER_OK;
     mrc_cuda_select(backend);
-    if (to->dtype == from->dtype && to->ld >= to->cols && from->ld >= from->cols) return move(backend, to, from);
+    if (to->dtype == from->dtype && to->ld >= to->cols && from->ld >= from->cols)
+        return move_operand(backend, to, from);
     MRC_TRY(mrc_check_copy(backend, to, from));
     MRC_CUDA_SCRATCH(backend);
     MRC_TRY(mrc_cuda_read(backend, from, &source));

@@ -142,11 +142,11 @@ static mercer_matrix piece_of(const mercer_matrix *matrix, int64_t first)
 mercer_status mrc_cuda_send_large(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from)
 {
     for (int64_t first = 0; first < to->rows;) {
-        mercer_matrix some = piece_of(from, first), there = mrc_rows(to, first, some.rows), room = some;
+        mercer_matrix some = piece_of(from, first), on_device = mrc_rows(to, first, some.rows), room = some;
         room.ld = room.cols;
         MRC_TRY(mrc_cuda_ring(backend, MRC_CUDA_RING_PART, &room.data));
         mrc_cuda_copy_rows(backend, &room, &some);
-        MRC_TRY(mrc_cuda_queue_copy(backend, &there, &room));
+        MRC_TRY(mrc_cuda_queue_copy(backend, &on_device, &room));
         first += some.rows;
     }
     return MERCER_OK;
@@ -163,10 +163,10 @@ mercer_status mrc_cuda_fetch_large(mrc_backend *backend, const mercer_matrix *to
     int64_t begun = 0, ended = 0;
     for (int64_t first = 0; first < to->rows || ended < begun;) {
         if (first < to->rows && begun - ended < MRC_CUDA_RING_PARTS - 1) {
-            mercer_matrix some = piece_of(to, first), there = mrc_rows(from, first, some.rows), room = some;
+            mercer_matrix some = piece_of(to, first), on_device = mrc_rows(from, first, some.rows), room = some;
             room.ld = room.cols;
             MRC_TRY(mrc_cuda_ring(backend, MRC_CUDA_RING_PART, &room.data));
-            MRC_TRY(mrc_cuda_queue_copy(backend, &room, &there));
+            MRC_TRY(mrc_cuda_queue_copy(backend, &room, &on_device));
             MRC_CUDA_TRY(backend, cudaEventRecord(ring->done[ring->part], cuda->stream));
             flying[begun % MRC_CUDA_RING_PARTS].room = room, flying[begun % MRC_CUDA_RING_PARTS].to = some;
             flying[begun++ % MRC_CUDA_RING_PARTS].done = ring->done[ring->part];
@@ -183,7 +183,7 @@ mercer_status mrc_cuda_fetch_large(mrc_backend *backend, const mercer_matrix *to
 /* ---- Slots --------------------------------------------------------------------------------------------------- */
 
 /* Enlarges a slot to `bytes`. This waits for both streams, but happens only with the first batches. */
-static mercer_status grow(mrc_backend *backend, mrc_cuda_slot *slot, int64_t bytes)
+static mercer_status grow_slot(mrc_backend *backend, mrc_cuda_slot *slot, int64_t bytes)
 {
     mrc_cuda *cuda = mrc_cuda_of(backend);
     if (bytes <= slot->locked_bytes) return MERCER_OK;
@@ -226,7 +226,7 @@ mercer_status mrc_cuda_stage(mrc_backend *backend, const mercer_matrix *matrix, 
     mrc_cuda_slot *slot = &cuda->slots[cuda->turn],
                   *last = &cuda->slots[(cuda->turn + MRC_CUDA_SLOTS - 1) % MRC_CUDA_SLOTS];
     mrc_cuda_select(backend);
-    MRC_TRY(grow(backend, slot, matrix->rows * matrix->cols * mrc_dtype_size(matrix->dtype)));
+    MRC_TRY(grow_slot(backend, slot, matrix->rows * matrix->cols * mrc_dtype_size(matrix->dtype)));
     /* All work that uses the last slot has been queued by now: a new call of stage ends its use. */
     MRC_CUDA_TRY(backend, cudaEventRecord(last->used, cuda->stream));
     MRC_CUDA_TRY(backend, cudaEventSynchronize(slot->ready)); /* the page-locked buffer has been read */

@@ -11,18 +11,18 @@
 #include "core/matrix.h"
 #include "core/memory.h"
 
-static mercer_status create(mrc_backend *backend)
+static mercer_status create_reference(mrc_backend *backend)
 {
     (void)backend;
     return MERCER_OK;
 }
 
-static void destroy(mrc_backend *backend)
+static void destroy_reference(mrc_backend *backend)
 {
     (void)backend;
 }
 
-static mrc_capabilities capabilities(const mrc_backend *backend, bool half)
+static mrc_capabilities reference_capabilities(const mrc_backend *backend, bool half)
 {
     (void)backend, (void)half;
     return (mrc_capabilities){.isa = "scalar", .point_dtypes = MRC_ACCEPT_ANY, .memory = MRC_HOST};
@@ -30,8 +30,8 @@ static mrc_capabilities capabilities(const mrc_backend *backend, bool half)
 
 /* Add K(X, Z) W to sums (m, c), one row of K at a time. The caller writes y at the end, so that y is untouched if a
    callback fails. rows: scratch space for two rows (2 d). */
-static mercer_status accumulate(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w, double *sums,
-                                double *rows)
+static mercer_status accumulate_products(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
+                                         double *sums, double *rows)
 {
     int64_t d = pair->x->cols, c = w->cols;
     double *x = rows, *z = rows + d;
@@ -57,21 +57,21 @@ static mercer_status kernel_matmul(mrc_backend *backend, const mrc_pair *pair, c
     MRC_TRY(mrc_backend_check_kernel(backend, pair->kernel));
     MRC_TRY(mrc_scope_alloc_zero(&scope, &sums, y->rows * y->cols, sizeof *sums, "sums"));
     MRC_TRY(mrc_scope_alloc(&scope, &rows, 2 * pair->x->cols, sizeof *rows, "two rows"));
-    MRC_TRY(accumulate(backend, pair, w, sums, rows));
+    MRC_TRY(accumulate_products(backend, pair, w, sums, rows));
     for (int64_t i = 0; i < y->rows; i++)
         for (int64_t j = 0; j < y->cols; j++) mrc_store(y, i, j, sums[i * y->cols + j] + (add ? mrc_load(y, i, j) : 0));
     return MERCER_OK;
 }
 
 static mercer_status kernel_forward(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
-                                    const mercer_matrix *f, mrc_kept *kept)
+                                    const mercer_matrix *f, mrc_cached_block *kept)
 {
     kept->columns = 0;
     return kernel_matmul(backend, pair, w, f, false);
 }
 
 static mercer_status kernel_transpose(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *g,
-                                      const mercer_matrix *h, const mrc_kept *kept)
+                                      const mercer_matrix *h, const mrc_cached_block *kept)
 {
     (void)kept;
     mrc_pair swapped = {.kernel = pair->kernel, .x = pair->z, .z = pair->x, .origin = pair->origin};
@@ -81,9 +81,9 @@ static mercer_status kernel_transpose(mrc_backend *backend, const mrc_pair *pair
 const mrc_backend_ops mrc_reference_backend = {
     .api_version = MRC_BACKEND_API,
     .name = "reference",
-    .create = create,
-    .destroy = destroy,
-    .capabilities = capabilities,
+    .create = create_reference,
+    .destroy = destroy_reference,
+    .capabilities = reference_capabilities,
     .alloc = mrc_host_alloc,
     .free = mrc_host_free,
     .copy = mrc_host_copy,

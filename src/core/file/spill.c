@@ -21,7 +21,7 @@
 
 enum { BUFFER_BYTES = 1 << 20 };
 
-static mercer_status fail(const mrc_spill *self, const char *what, int error)
+static mercer_status fail_spill(const mrc_spill *self, const char *what, int error)
 {
     return mrc_fail(self->context, MERCER_ERROR_IO, "%s: temporary file: %s: %s; set TMPDIR to another folder",
                     self->folder, what, strerror(error));
@@ -40,7 +40,7 @@ mercer_status mrc_spill_open(mrc_spill *out, mercer_context *context)
                         out->folder);
     MRC_TRY(mrc_alloc(context, &out->buffer, BUFFER_BYTES, 1, "a temporary file"));
     out->descriptor = mrc_sys.open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (out->descriptor < 0) return fail(out, "cannot open", errno);
+    if (out->descriptor < 0) return fail_spill(out, "cannot open", errno);
     mrc_sys.unlink(name);
     return MERCER_OK;
 }
@@ -51,16 +51,16 @@ static mercer_status check_room(const mrc_spill *self)
     struct statvfs disk;
     if (mrc_sys.fstatvfs(self->descriptor, &disk) != 0) return MERCER_OK;
     double left = (double)disk.f_bavail * (double)disk.f_frsize;
-    return left > (double)self->written / 10 ? MERCER_OK : fail(self, "cannot write", ENOSPC);
+    return left > (double)self->written / 10 ? MERCER_OK : fail_spill(self, "cannot write", ENOSPC);
 }
 
-static mercer_status flush(mrc_spill *self)
+static mercer_status flush_spill(mrc_spill *self)
 {
     MRC_TRY(check_room(self));
     for (int64_t done = 0; done < self->used;) {
         ssize_t some = mrc_sys.write(self->descriptor, self->buffer + done, (size_t)(self->used - done));
         if (some < 0 && errno == EINTR) continue;
-        if (some <= 0) return fail(self, "cannot write", some < 0 ? errno : EIO);
+        if (some <= 0) return fail_spill(self, "cannot write", some < 0 ? errno : EIO);
         done += some;
     }
     self->written += self->used;
@@ -75,7 +75,7 @@ mercer_status mrc_spill_write(mrc_spill *self, const void *data, int64_t bytes)
         memcpy(self->buffer + self->used, (const char *)data + done, (size_t)some);
         self->used += some;
         done += some;
-        if (self->used == BUFFER_BYTES) MRC_TRY(flush(self));
+        if (self->used == BUFFER_BYTES) MRC_TRY(flush_spill(self));
     }
     return MERCER_OK;
 }
@@ -83,11 +83,11 @@ mercer_status mrc_spill_write(mrc_spill *self, const void *data, int64_t bytes)
 mercer_status mrc_spill_map(mrc_spill *self, mrc_mapping *out)
 {
     *out = (mrc_mapping){0};
-    MRC_TRY(flush(self));
+    MRC_TRY(flush_spill(self));
     if (self->written > 0) {
         void *data = mrc_sys.mmap(NULL, (size_t)self->written, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE,
                                   self->descriptor, 0);
-        if (data == MAP_FAILED) return fail(self, "cannot map", errno);
+        if (data == MAP_FAILED) return fail_spill(self, "cannot map", errno);
         *out = (mrc_mapping){.data = data, .bytes = self->written};
     }
     mrc_spill_close(self);

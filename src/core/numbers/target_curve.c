@@ -74,7 +74,7 @@ int64_t mrc_curve_size(const mrc_curve *curve, int64_t outputs)
 
 /* Returns the value at x of the piecewise linear function through (from[k], to[k]), constant outside from[0] ..
    from[count - 1]. */
-static double interpolate(const double *from, const double *to, int64_t count, double x)
+static double interpolate_curve(const double *from, const double *to, int64_t count, double x)
 {
     int64_t low = 0, high = count - 1;
     if (!(x > from[0])) return to[0];
@@ -89,20 +89,20 @@ static double interpolate(const double *from, const double *to, int64_t count, d
     return to[low] + (to[high] - to[low]) * ((x - from[low]) / (from[high] - from[low]));
 }
 
-double mrc_curve_enter(const mrc_curve *curve, int64_t j, double y)
+double mrc_curve_apply(const mrc_curve *curve, int64_t j, double y)
 {
     if (curve->kind == MRC_CURVE_NONE) return y;
     if (curve->kind == MRC_CURVE_LOG) return log(y + curve->numbers[j]);
     const double *values = curve->numbers + 2 * j * curve->count;
-    return interpolate(values, values + curve->count, curve->count, y);
+    return interpolate_curve(values, values + curve->count, curve->count, y);
 }
 
-double mrc_curve_leave(const mrc_curve *curve, int64_t j, double v)
+double mrc_curve_invert(const mrc_curve *curve, int64_t j, double v)
 {
     if (curve->kind == MRC_CURVE_NONE) return v;
     if (curve->kind == MRC_CURVE_LOG) return exp(v) - curve->numbers[j];
     const double *values = curve->numbers + 2 * j * curve->count;
-    return interpolate(values + curve->count, values, curve->count, v);
+    return interpolate_curve(values + curve->count, values, curve->count, v);
 }
 
 /* Uses bisection, because erfc is monotone. The start interval -40 .. 40 contains the results for all doubles in (0,

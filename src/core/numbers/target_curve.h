@@ -36,8 +36,8 @@ void mrc_curve_clear(mrc_curve *curve, mercer_context *context);
 int64_t mrc_curve_size(const mrc_curve *curve, int64_t outputs); /* returns the total count of its numbers */
 
 /* Compute g and its inverse for output j. */
-double mrc_curve_enter(const mrc_curve *curve, int64_t j, double y);
-double mrc_curve_leave(const mrc_curve *curve, int64_t j, double v);
+double mrc_curve_apply(const mrc_curve *curve, int64_t j, double y);
+double mrc_curve_invert(const mrc_curve *curve, int64_t j, double v);
 
 /* Returns the quantile p, in (0, 1), of the standard normal distribution. */
 double mrc_normal_quantile(double p);

@@ -7,8 +7,8 @@
 #include "core/numbers/bounds.h"
 
 /* Checks the ranges. *identity: all offsets are 0 and all scales 1. */
-static mercer_status check(mercer_context *context, int64_t outputs, const double *offset, const double *scale,
-                           bool *identity)
+static mercer_status check_units(mercer_context *context, int64_t outputs, const double *offset, const double *scale,
+                                 bool *identity)
 {
     *identity = true;
     for (int64_t j = 0; j < outputs; j++) {
@@ -40,15 +40,15 @@ mercer_status mrc_units_set(mrc_units *units, mercer_context *context, int64_t o
 {
     bool identity;
     double *both = NULL;
-    MRC_TRY(check(context, outputs, offset, scale, &identity));
+    MRC_TRY(check_units(context, outputs, offset, scale, &identity));
     if (!identity) MRC_TRY(make_both(context, outputs, offset, scale, &both));
     mrc_units_clear(units, context);
     if (both) *units = (mrc_units){.offset = both, .scale = both + outputs};
     return MERCER_OK;
 }
 
-mercer_status mrc_units_bend(mrc_units *units, mercer_context *context, mrc_curve_kind kind, int64_t outputs,
-                             const mercer_matrix *numbers)
+mercer_status mrc_units_set_curve(mrc_units *units, mercer_context *context, mrc_curve_kind kind, int64_t outputs,
+                                  const mercer_matrix *numbers)
 {
     double *both = NULL;
     if (!units->offset) MRC_TRY(make_both(context, outputs, NULL, NULL, &both));
@@ -75,7 +75,7 @@ static void enter_floats(const mrc_units *units, int64_t count, const float *res
     for (int64_t j = 0; j < count; j++) to[j] = (float)(((double)from[j] - offset[j]) / scale[j]);
 }
 
-void mrc_units_enter(const mrc_units *units, const mercer_matrix *to, const mercer_matrix *from)
+void mrc_units_apply(const mrc_units *units, const mercer_matrix *to, const mercer_matrix *from)
 {
     bool given = mrc_units_given(units);
     bool floats = to->dtype == MERCER_F32 && from->dtype == MERCER_F32 && to->data != from->data;
@@ -84,19 +84,19 @@ void mrc_units_enter(const mrc_units *units, const mercer_matrix *to, const merc
         if (plain) enter_floats(units, from->cols, mrc_row(from, i), mrc_row(to, i));
         for (int64_t j = 0; j < from->cols && !plain; j++) {
             double value = mrc_load(from, i, j);
-            if (given) value = (mrc_curve_enter(&units->curve, j, value) - units->offset[j]) / units->scale[j];
+            if (given) value = (mrc_curve_apply(&units->curve, j, value) - units->offset[j]) / units->scale[j];
             mrc_store(to, i, j, value);
         }
     }
 }
 
-void mrc_units_leave(const mrc_units *units, const mercer_matrix *to, const mercer_matrix *from)
+void mrc_units_invert(const mrc_units *units, const mercer_matrix *to, const mercer_matrix *from)
 {
     bool given = mrc_units_given(units);
     for (int64_t i = 0; i < from->rows; i++)
         for (int64_t j = 0; j < from->cols; j++) {
             double value = mrc_load(from, i, j);
-            if (given) value = mrc_curve_leave(&units->curve, j, units->offset[j] + units->scale[j] * value);
+            if (given) value = mrc_curve_invert(&units->curve, j, units->offset[j] + units->scale[j] * value);
             mrc_store(to, i, j, value);
         }
 }

@@ -26,7 +26,7 @@ struct mrc_background {
 };
 
 /* The thread: works on permitted pieces in order until the owner stops it. The lock is released during the work. */
-static void *serve(void *argument)
+static void *serve_background(void *argument)
 {
     mrc_background *self = argument;
     pthread_mutex_lock(&self->lock);
@@ -54,7 +54,7 @@ static int start_without_signals(mrc_background *self)
     sigset_t all, before;
     sigfillset(&all);
     if (pthread_sigmask(SIG_SETMASK, &all, &before) != 0) return 1;
-    int error = pthread_create(&self->thread, NULL, serve, self);
+    int error = pthread_create(&self->thread, NULL, serve_background, self);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return error;
 }

@@ -67,7 +67,7 @@ static bool passed(struct timespec limit)
 
 /* Waits until the round is complete or the barrier is closed. Must be called with the lock, which is released while
    waiting. */
-static void await(mrc_barrier *self, int64_t round, double patience)
+static void await_barrier(mrc_barrier *self, int64_t round, double patience)
 {
     while (self->round == round && !self->left && !self->silent) {
         if (patience <= 0) {
@@ -88,7 +88,7 @@ static void await(mrc_barrier *self, int64_t round, double patience)
 static mrc_barrier_result end_of(const mrc_barrier *self, bool arrived, unsigned char *missing,
                                  mrc_exit_message *message)
 {
-    if (arrived && self->silent) { /* the timeout was first, even if a waiting party has left since */
+    if (arrived && self->silent) { /* the timeout counts, even if a waiting party has left after it */
         for (int i = 0; i < self->parties; i++) missing[i] = !self->arrived[i];
         return MRC_BARRIER_TIMEOUT;
     }
@@ -113,7 +113,7 @@ mrc_barrier_result mrc_barrier_wait(mrc_barrier *self, int party, double patienc
             self->round++;
             pthread_cond_broadcast(&self->changed);
         } else {
-            await(self, round, patience);
+            await_barrier(self, round, patience);
         }
     }
     if (self->round == round) result = end_of(self, arrived, missing, message);

@@ -68,7 +68,7 @@ static void relax(void)
 }
 
 /* Spins for up to SPIN_SECONDS until *value is zero (or nonzero, if zero is false); returns whether that happened. */
-static bool await(atomic_int *value, bool zero)
+static bool await_work(atomic_int *value, bool zero)
 {
     double end = 0;
     for (int64_t look = 0; (atomic_load(value) == 0) != zero; look++) {
@@ -116,7 +116,7 @@ static void help(loop *self)
     if (atomic_fetch_sub(&self->helpers, 1) == 1 && pool.callers_asleep > 0) pthread_cond_broadcast(&pool.helper_left);
 }
 
-static void *serve(void *unused)
+static void *serve_pieces(void *unused)
 {
     (void)unused;
     inside_piece = true;
@@ -127,7 +127,7 @@ static void *serve(void *unused)
             continue;
         }
         pthread_mutex_unlock(&pool.lock);
-        bool came = await(&pool.open_now, false);
+        bool came = await_work(&pool.open_now, false);
         pthread_mutex_lock(&pool.lock);
         if (came || pool.open || atomic_load(&pool.ending)) continue;
         pool.asleep++;
@@ -171,7 +171,8 @@ static void start_threads(int wanted)
     sigset_t all, before; /* the new threads block all signals, so that the program's own threads handle them */
     sigfillset(&all);
     if (pthread_sigmask(SIG_SETMASK, &all, &before) != 0) return;
-    while (pool.started < wanted && pthread_create(&pool.threads[pool.started], NULL, serve, NULL) == 0) pool.started++;
+    while (pool.started < wanted && pthread_create(&pool.threads[pool.started], NULL, serve_pieces, NULL) == 0)
+        pool.started++;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     atomic_store(&pool.may_spin, pool.started < mrc_processors());
 }
@@ -220,7 +221,7 @@ static void finish_loop(loop *self)
     close_loop(self); /* no further thread joins */
     pool.wanted -= self->counted;
     pthread_mutex_unlock(&pool.lock);
-    if (await(&self->helpers, true)) return;
+    if (await_work(&self->helpers, true)) return;
     pthread_mutex_lock(&pool.lock);
     pool.callers_asleep++;
     while (atomic_load(&self->helpers) > 0) pthread_cond_wait(&pool.helper_left, &pool.lock);

@@ -119,7 +119,7 @@ int64_t mrc_array_row(const mrc_array *array)
     return row;
 }
 
-mercer_status mrc_array_place(mrc_array *array, const mrc_input *input, int64_t offset)
+mercer_status mrc_array_locate(mrc_array *array, const mrc_input *input, int64_t offset)
 {
     int64_t count = 1, bytes, left = input->bytes - offset;
     bool fits = true;
@@ -247,7 +247,7 @@ static void store_element(const mercer_matrix *matrix, int64_t i, int64_t j, dou
 }
 
 /* Converts rows from `first` on, in storage order, so that the file is read sequentially. */
-static void convert(const mercer_matrix *out, const mrc_array *array, int64_t first)
+static void convert_elements(const mercer_matrix *out, const mrc_array *array, int64_t first)
 {
     if (array->fortran) {
         for (int64_t j = 0; j < out->cols; j++) {
@@ -276,6 +276,6 @@ mercer_status mrc_array_matrix(mercer_matrix *out, void **memory, const mrc_arra
     MRC_TRY(mrc_budget_take(input->context, input->budget, input->path, bytes));
     MRC_TRY(mrc_alloc(input->context, memory, rows * cols, size, "converted samples"));
     *out = mrc_view(*memory, rows, cols, dtype);
-    convert(out, array, first);
+    convert_elements(out, array, first);
     return MERCER_OK;
 }

@@ -41,7 +41,7 @@ bool mrc_element_is_text(mrc_element element);
 
 /* Sets array->data, which begins at `offset`. The elements must extend exactly to the end of the file. An array without
    elements is an error, unless it has no rows and the file is one of several. */
-mercer_status mrc_array_place(mrc_array *array, const mrc_input *input, int64_t offset);
+mercer_status mrc_array_locate(mrc_array *array, const mrc_input *input, int64_t offset);
 /* Returns the number of elements per row: the product of all sizes but the first. */
 int64_t mrc_array_row(const mrc_array *array);
 /* Checks that the rows of two arrays can be concatenated: same element type, same sizes except the first. The message

@@ -57,7 +57,7 @@ static mercer_status count_records(const kind *of, const mrc_input *input, int64
 }
 
 /* Allocates samples and targets for the slice. */
-static mercer_status make_room(mrc_reading *reading, mercer_dataset *dataset)
+static mercer_status allocate_samples(mrc_reading *reading, mercer_dataset *dataset)
 {
     const mrc_input *input = reading->input;
     int64_t rows = reading->slice.rows, bytes;
@@ -108,8 +108,8 @@ static mercer_status read_kind(const kind *of, mrc_reading *reading, mercer_data
     int64_t total = 0, before = 0;
     MRC_TRY(find_label(of, reading, &wanted));
     for (int64_t i = 0; i < reading->count; i++) MRC_TRY(count_records(of, &reading->input[i], &total));
-    MRC_TRY(mrc_slice_settle(&reading->slice, reading->input->context, reading->name, total));
-    MRC_TRY(make_room(reading, dataset));
+    MRC_TRY(mrc_slice_resolve(&reading->slice, reading->input->context, reading->name, total));
+    MRC_TRY(allocate_samples(reading, dataset));
     for (int64_t i = 0; i < reading->count; i++) {
         MRC_TRY(read_file(of, wanted, reading, &reading->input[i], before, &dataset->x));
         before += reading->input[i].bytes / (of->labels + PIXELS);

@@ -109,7 +109,7 @@ static const char *foreign_name(const mrc_input *input)
 }
 
 /* Finds the format of one file: the named one, or the detected one. Fails for file types that other programs read. */
-static mercer_status find(const mrc_format **out, const mrc_input *input, const char *name, bool targets)
+static mercer_status find_format(const mrc_format **out, const mrc_input *input, const char *name, bool targets)
 {
     char names[NAMES_CHARS];
     if (name && strcmp(name, "auto") != 0) {
@@ -144,7 +144,7 @@ mercer_status mrc_format_of_files(const mrc_format **out, const mrc_input *input
     for (int64_t i = 0; i < count; i++) {
         const mrc_format *format;
         if (inputs[i].bytes == 0) continue;
-        MRC_TRY(find(&format, &inputs[i], name, targets));
+        MRC_TRY(find_format(&format, &inputs[i], name, targets));
         if (lead && format != *out)
             return mrc_fail(inputs[i].context, MERCER_ERROR_MISMATCH,
                             "%s: is %s, but %s is %s; files of one dataset must have the same format", inputs[i].path,

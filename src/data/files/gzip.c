@@ -31,13 +31,13 @@ typedef struct unpacking {
 } unpacking;
 
 /* zlib's allocator, so that its memory is counted with all other memory of the context. */
-static void *allocate(void *user, unsigned count, unsigned size)
+static void *allocate_for_zlib(void *user, unsigned count, unsigned size)
 {
     void *memory;
     return mrc_alloc(user, &memory, count, size, "unpacking") == MERCER_OK ? memory : Z_NULL;
 }
 
-static void release(void *user, void *memory)
+static void release_for_zlib(void *user, void *memory)
 {
     mrc_free(user, memory);
 }
@@ -62,7 +62,7 @@ static mercer_status empty_room(unpacking *self)
 }
 
 /* Makes space for at least one more byte: grows the buffer, or flushes it to the temporary file. */
-static mercer_status grow(unpacking *self)
+static mercer_status grow_output(unpacking *self)
 {
     mrc_input *input = self->input;
     int64_t free_bytes = input->budget->allowed - input->budget->used;
@@ -105,9 +105,9 @@ static mercer_status advance(unpacking *self, bool *ended)
     mrc_input_release(input, &self->released, (const char *)input->data + self->taken);
     *ended = result == Z_STREAM_END;
     if (*ended) return MERCER_OK;
-    if (result == Z_MEM_ERROR) return MERCER_ERROR_MEMORY; /* allocate() has set the error message */
+    if (result == Z_MEM_ERROR) return MERCER_ERROR_MEMORY; /* allocate_for_zlib() has set the error message */
     if (result != Z_OK && result != Z_BUF_ERROR) return fail_corrupt(self, "are damaged");
-    if (self->made == self->room) return grow(self);
+    if (self->made == self->room) return grow_output(self);
     if (self->taken == input->bytes) return fail_corrupt(self, "end too early");
     return MERCER_OK;
 }
@@ -123,7 +123,7 @@ static bool only_zeros_left(const unpacking *self)
 /* Decompresses all members: a gzip file is a sequence of members, possibly padded with zeros. */
 static mercer_status unpack(unpacking *self)
 {
-    MRC_TRY(grow(self));
+    MRC_TRY(grow_output(self));
     for (;;) {
         bool ended;
         MRC_TRY(advance(self, &ended));
@@ -145,8 +145,8 @@ mercer_status mrc_gzip_unpack(mrc_input *input)
 {
     mercer_context *context = input->context;
     MRC_OWNED(close_unpacking) unpacking self = {.input = input, .released = (const char *)input->data};
-    self.stream.zalloc = allocate;
-    self.stream.zfree = release;
+    self.stream.zalloc = allocate_for_zlib;
+    self.stream.zfree = release_for_zlib;
     self.stream.opaque = context;
     int result = inflateInit2(&self.stream, 15 + 16); /* 15: largest window; + 16: expect a gzip header */
     if (result == Z_MEM_ERROR) return MERCER_ERROR_MEMORY;

@@ -19,7 +19,7 @@ static bool element_of(uint8_t code, mrc_element *element)
 }
 
 /* Reads the header; `shape` is not used. */
-static mercer_status parse(mrc_array *out, const mrc_input *input, const char *shape)
+static mercer_status parse_idx(mrc_array *out, const mrc_input *input, const char *shape)
 {
     (void)shape;
     const uint8_t *data = input->data;
@@ -42,7 +42,7 @@ static mercer_status parse(mrc_array *out, const mrc_input *input, const char *s
         const uint8_t *at = data + 4 + 4 * i;
         out->shape[i] = (int64_t)at[0] << 24 | (int64_t)at[1] << 16 | (int64_t)at[2] << 8 | at[3];
     }
-    return mrc_array_place(out, input, offset);
+    return mrc_array_locate(out, input, offset);
 }
 
 /* Two zero bytes are weak evidence, so the type and the number of dimensions must be valid as well. */
@@ -58,4 +58,4 @@ const mrc_format mrc_format_idx = {.name = "idx",
                                    .has_header = true,
                                    .labels = true,
                                    .is_marked = is_marked,
-                                   .parse = parse};
+                                   .parse = parse_idx};

@@ -187,7 +187,7 @@ static mercer_status check_claim(const sparse *self, int64_t cols, int64_t bytes
 }
 
 /* Allocates samples, initially 0, and targets for the slice. */
-static mercer_status make_room(sparse *self, mercer_dataset *dataset, int64_t cols)
+static mercer_status allocate_sparse_samples(sparse *self, mercer_dataset *dataset, int64_t cols)
 {
     mrc_reading *reading = self->reading;
     const mrc_input *input = reading->input;
@@ -251,7 +251,7 @@ static mercer_status read_samples(mrc_reading *reading, mercer_dataset *dataset)
     const mrc_input *input = reading->input;
     sparse self = {.reading = reading, .least = INT64_MAX, .largest = -1};
     MRC_TRY(walk(&self, NULL, 0, NULL));
-    MRC_TRY(mrc_slice_settle(&reading->slice, input->context, reading->name, self.records));
+    MRC_TRY(mrc_slice_resolve(&reading->slice, input->context, reading->name, self.records));
     int64_t base = self.least == 0 ? 0 : 1, features = reading->options->features;
     if (features == 0) features = reading->options->column_count;
     int64_t found = self.largest - base + 1;
@@ -262,7 +262,7 @@ static mercer_status read_samples(mrc_reading *reading, mercer_dataset *dataset)
         return mrc_fail(input->context, MERCER_ERROR_MISMATCH,
                         "%s: index %lld is beyond the requested %lld features (indices count from %lld)", reading->name,
                         (long long)self.largest, (long long)features, (long long)base);
-    MRC_TRY(make_room(&self, dataset, features > 0 ? features : found));
+    MRC_TRY(allocate_sparse_samples(&self, dataset, features > 0 ? features : found));
     MRC_SCOPE(scope, input->context);
     MRC_TRY(mrc_scope_alloc_zero(&scope, &self.rounded, dataset->x.cols, sizeof *self.rounded, "features"));
     MRC_TRY(walk(&self, &dataset->x, base, reading->have_targets ? &reading->targets : NULL));

@@ -30,7 +30,7 @@ static void skip_spaces(header *self)
 }
 
 /* Skips spaces, and then `wanted` if that is the next character. Returns whether it was. */
-static bool take(header *self, char wanted)
+static bool take_char(header *self, char wanted)
 {
     skip_spaces(self);
     if (self->at >= self->end || *self->at != wanted) return false;
@@ -139,12 +139,12 @@ static mercer_status take_size(header *self, int64_t *size)
 /* Reads the tuple of sizes; the comma after the last one is optional. */
 static mercer_status take_shape(header *self, mrc_array *array)
 {
-    if (!take(self, '(')) return fail_header(self, "'shape' is not a tuple of sizes");
-    while (!take(self, ')')) {
+    if (!take_char(self, '(')) return fail_header(self, "'shape' is not a tuple of sizes");
+    while (!take_char(self, ')')) {
         if (array->dims == MRC_ARRAY_DIMS) return fail_header(self, "'shape' has more than 8 dimensions");
         MRC_TRY(take_size(self, &array->shape[array->dims++]));
-        if (take(self, ',')) continue;
-        if (!take(self, ')')) return fail_header(self, "'shape' is not closed by a bracket");
+        if (take_char(self, ',')) continue;
+        if (!take_char(self, ')')) return fail_header(self, "'shape' is not closed by a bracket");
         break;
     }
     if (array->dims == 0) return fail_header(self, "the array has no dimensions; it must have at least one");
@@ -156,7 +156,7 @@ static mercer_status take_entry(header *self, mrc_array *array)
 {
     char key[32];
     if (!take_string(self, key, sizeof key)) return fail_header(self, "a name in quotes was expected");
-    if (!take(self, ':')) return fail_header(self, "a colon was expected");
+    if (!take_char(self, ':')) return fail_header(self, "a colon was expected");
     bool *have = strcmp(key, "descr") == 0           ? &self->have_descr
                  : strcmp(key, "fortran_order") == 0 ? &self->have_order
                  : strcmp(key, "shape") == 0         ? &self->have_shape
@@ -169,11 +169,11 @@ static mercer_status take_entry(header *self, mrc_array *array)
 
 static mercer_status parse_header(header *self, mrc_array *array)
 {
-    if (!take(self, '{')) return fail_header(self, "does not begin with '{'");
-    while (!take(self, '}')) {
+    if (!take_char(self, '{')) return fail_header(self, "does not begin with '{'");
+    while (!take_char(self, '}')) {
         MRC_TRY(take_entry(self, array));
-        if (take(self, ',')) continue;
-        if (!take(self, '}')) return fail_header(self, "a comma or '}' was expected");
+        if (take_char(self, ',')) continue;
+        if (!take_char(self, '}')) return fail_header(self, "a comma or '}' was expected");
         break;
     }
     skip_spaces(self);
@@ -188,7 +188,7 @@ static bool is_marked(const mrc_input *input)
     return mrc_input_begins(input, "\x93NUMPY", 6);
 }
 
-static mercer_status parse(mrc_array *out, const mrc_input *input, const char *shape)
+static mercer_status parse_npy(mrc_array *out, const mrc_input *input, const char *shape)
 {
     (void)shape;
     const uint8_t *data = input->data;
@@ -206,8 +206,8 @@ static mercer_status parse(mrc_array *out, const mrc_input *input, const char *s
                         input->path, (long long)length);
     header self = {.input = input, .at = (const char *)data + begin, .end = (const char *)data + begin + length};
     MRC_TRY(parse_header(&self, out));
-    return mrc_array_place(out, input, begin + length);
+    return mrc_array_locate(out, input, begin + length);
 }
 
 const mrc_format mrc_format_npy = {
-    .name = "npy", .endings = {".npy"}, .has_header = true, .is_marked = is_marked, .parse = parse};
+    .name = "npy", .endings = {".npy"}, .has_header = true, .is_marked = is_marked, .parse = parse_npy};

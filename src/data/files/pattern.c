@@ -83,7 +83,7 @@ static mercer_status fail_folder(const search *self, int error)
 }
 
 /* Counts matches and the bytes of their paths. */
-static mercer_status measure(search *self, int64_t *count, int64_t *bytes)
+static mercer_status measure_names(search *self, int64_t *count, int64_t *bytes)
 {
     int error;
     const char *name;
@@ -143,7 +143,7 @@ static mercer_status search_folder(search *self, mrc_names *out)
     folder[self->folder ? self->folder : 1] = 0;
     self->open = mrc_sys.opendir(folder);
     if (!self->open) return fail_folder(self, errno);
-    MRC_TRY(measure(self, &count, &bytes));
+    MRC_TRY(measure_names(self, &count, &bytes));
     MRC_TRY(reserve(self, out, count, bytes));
     rewinddir(self->open);
     return copy_matches(self, out, bytes);

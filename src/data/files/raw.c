@@ -41,7 +41,7 @@ static bool take_type(const char **at, mrc_element *element)
     return false;
 }
 
-static mercer_status parse(mrc_array *out, const mrc_input *input, const char *spec)
+static mercer_status parse_raw(mrc_array *out, const mrc_input *input, const char *spec)
 {
     const char *at = spec;
     int64_t sizes[2] = {0, 0}, offset = 0;
@@ -63,7 +63,7 @@ static mercer_status parse(mrc_array *out, const mrc_input *input, const char *s
                         (long long)(input->bytes - offset), (long long)offset, (long long)row);
     out->shape[0] = both ? sizes[0] : (input->bytes - offset) / row;
     out->shape[1] = cols;
-    return mrc_array_place(out, input, offset);
+    return mrc_array_locate(out, input, offset);
 }
 
-const mrc_format mrc_format_raw = {.name = "raw", .endings = {".raw", ".bin"}, .no_targets = true, .parse = parse};
+const mrc_format mrc_format_raw = {.name = "raw", .endings = {".raw", ".bin"}, .no_targets = true, .parse = parse_raw};

@@ -18,7 +18,7 @@ typedef struct mrc_slice {
 
 /* Checks the range against `total`, the number of rows in the files of `name`. Sets slice->total, and slice->rows if it
    is 0. */
-mercer_status mrc_slice_settle(mrc_slice *slice, mercer_context *context, const char *name, int64_t total);
+mercer_status mrc_slice_resolve(mrc_slice *slice, mercer_context *context, const char *name, int64_t total);
 
 /* Input and result of a reader that fills a dataset. */
 typedef struct mrc_reading {
@@ -54,7 +54,7 @@ struct mrc_format {
     mercer_status (*read_samples)(mrc_reading *reading, mercer_dataset *dataset);
     /* Read files of targets only, for `expected` samples: all columns, or those named by the options. Several columns
        become the dataset's values directly; a single one is collected in reading->targets, because it may be a class
-       (mrc_targets_settle). */
+       (mrc_targets_finish). */
     mercer_status (*read_targets)(mrc_reading *reading, mercer_dataset *dataset, int64_t expected);
 };
 

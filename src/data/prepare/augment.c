@@ -128,7 +128,7 @@ mercer_status mrc_augment_create(mrc_augment **out, mercer_context *context, con
     self->mixing = -1;
     mrc_normal_table_init(&self->normals);
     MRC_TRY(read_parts(context, self, spec));
-    mrc_scope_keep(&scope);
+    mrc_scope_disown(&scope);
     *out = self;
     return MERCER_OK;
 }
@@ -237,7 +237,7 @@ int64_t mrc_augment_partner(const mrc_augment *self, int64_t pass, int64_t k, in
 
 /* Mixes all samples of a block into the spare buffers, and swaps these with the block. In place, a sample would be
    mixed with a partner that has already changed. */
-static void mix(const mrc_augment *self, mrc_augment_block *block)
+static void mix_rows(const mrc_augment *self, mrc_augment_block *block)
 {
     const mercer_matrix x = block->x, y = block->y, to_x = block->spare_x, to_y = block->spare_y;
     for (int64_t i = 0; i < x.rows; i++) {
@@ -252,7 +252,7 @@ static void mix(const mrc_augment *self, mrc_augment_block *block)
 }
 
 /* Moves or mirrors the images of a block, through a buffer for one row. */
-static void move(const mrc_augment *self, int index, const mrc_change *change, const mrc_augment_block *block)
+static void move_pixels(const mrc_augment *self, int index, const mrc_change *change, const mrc_augment_block *block)
 {
     const mercer_matrix *x = &block->x;
     int64_t size = mrc_dtype_size(x->dtype);
@@ -275,8 +275,8 @@ void mrc_augment_apply(const mrc_augment *self, mrc_augment_block *block)
                     mrc_add_noise(mrc_row(x, i), x->cols, x->dtype, &change,
                                   mrc_augment_sequence(block->pass, block->first + i));
                 break;
-            case MRC_CHANGE_MOVE: move(self, index, &change, block); break;
-            case MRC_CHANGE_MIX: mix(self, block); break;
+            case MRC_CHANGE_MOVE: move_pixels(self, index, &change, block); break;
+            case MRC_CHANGE_MIX: mix_rows(self, block); break;
         }
     }
 }

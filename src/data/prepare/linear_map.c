@@ -26,7 +26,7 @@ static mrc_map_add *best_for(const mercer_context *context)
 }
 
 /* Fills map->packed; columns after the last one are 0. */
-static void pack(mrc_linear_map *map)
+static void pack_map(mrc_linear_map *map)
 {
     for (int64_t group = 0; group * MRC_MAP_GROUP < map->width; group++)
         for (int64_t k = 0; k < map->features; k++)
@@ -52,13 +52,13 @@ mercer_status mrc_linear_map_create(mrc_linear_map **out, mercer_context *contex
     MRC_SCOPE(scope, context);
     MRC_TRY(mrc_scope_alloc_zero(&scope, &map, 1, sizeof *map, "the metric"));
     MRC_TRY(mrc_scope_alloc(&scope, &numbers, plain + padded, sizeof *numbers, "the metric"));
-    mrc_scope_keep(&scope);
+    mrc_scope_disown(&scope);
     *map = (mrc_linear_map){
         .features = features, .width = width, .diagonal = diagonal, .values = numbers, .add = best_for(context)};
     memcpy(map->values, values, (size_t)plain * sizeof *values);
     if (!diagonal) {
         map->packed = map->values + plain;
-        pack(map);
+        pack_map(map);
     }
     *out = map;
     return MERCER_OK;

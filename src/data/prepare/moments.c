@@ -89,7 +89,7 @@ static mercer_status check_width(const moments *self, int64_t j, double width)
 }
 
 /* Writes the results. Fails if there is no weight, or if a square overflows or underflows. */
-static mercer_status settle(const moments *self, double *mean, double *deviation)
+static mercer_status finish_moments(const moments *self, double *mean, double *deviation)
 {
     if (!(self->weight > 0))
         return mrc_fail(self->context, MERCER_ERROR_DATA, "the targets have no sample of positive weight");
@@ -115,7 +115,7 @@ mercer_status mrc_moments(mercer_context *context, const mercer_matrix *y, const
     MRC_SCOPE(scope, context);
     MRC_TRY(open_moments(&self, &scope, y->cols));
     MRC_TRY(add_rows(&self, y, weights));
-    return settle(&self, mean, deviation);
+    return finish_moments(&self, mean, deviation);
 }
 
 /* ---- Datasets ------------------------------------------------------------------------------------------------ */
@@ -165,5 +165,5 @@ mercer_status mrc_dataset_moments(const mercer_dataset *dataset, double *mean, d
     MRC_TRY(open_moments(&self, &scope, dataset->outputs));
     self.names = dataset->labels ? NULL : dataset->target_names;
     MRC_TRY(dataset->labels ? count_classes(&self, dataset) : add_values(&self, dataset));
-    return settle(&self, mean, deviation);
+    return finish_moments(&self, mean, deviation);
 }

@@ -135,8 +135,8 @@ mercer_status mrc_preprocess_flags(mercer_context *context, const mercer_dataset
 }
 
 /* Turns the statistics into shift (in place of mean) and factor (in place of m2). */
-static mercer_status finish(mercer_context *context, pass *self, mrc_preprocess_kind kind, int64_t rows,
-                            int64_t features)
+static mercer_status finish_statistics(mercer_context *context, pass *self, mrc_preprocess_kind kind, int64_t rows,
+                                       int64_t features)
 {
     for (int64_t j = 0; j < features; j++) {
         bool standardize = kind == MRC_PREPROCESS_STANDARDIZE;
@@ -171,7 +171,7 @@ static mercer_status fit_features(mercer_preprocess **out, mercer_context *conte
     MRC_TRY(mrc_scope_alloc_zero(&scope, &self.bad, d / COLUMNS + 1, sizeof *self.bad, "means of features"));
     if (!data->x.data) MRC_TRY(mrc_scope_alloc(&scope, &buffer, at_once, row_bytes, "a block of samples"));
     MRC_TRY(run_pass(context, &self, data, at_once, buffer));
-    MRC_TRY(finish(context, &self, kind, data->rows, d));
+    MRC_TRY(finish_statistics(context, &self, kind, data->rows, d));
     MRC_TRY(mrc_preprocess_flags(context, data, self.mean, self.m2, size));
     return mrc_preprocess_create(out, context, kind, 0, d, self.mean, self.m2);
 }

@@ -47,22 +47,22 @@ const char *mrc_column_option(const mrc_cells *cells, int64_t j, char out[MRC_EX
     return out;
 }
 
-const char *mrc_column_place(const mrc_cells *cells, int64_t j, char out[MRC_PLACE_CHARS])
+const char *mrc_column_location(const mrc_cells *cells, int64_t j, char out[MRC_LOCATION_CHARS])
 {
     char name[MRC_EXCERPT_CHARS + 8];
-    snprintf(out, MRC_PLACE_CHARS, "%.400s%scolumn %s", cells->path ? cells->path : "", cells->path ? ": " : "",
+    snprintf(out, MRC_LOCATION_CHARS, "%.400s%scolumn %s", cells->path ? cells->path : "", cells->path ? ": " : "",
              quoted_name(cells, j, name));
     return out;
 }
 
-const char *mrc_level_place(const mrc_cells *cells, int64_t j, const mrc_level *level, char out[MRC_PLACE_CHARS])
+const char *mrc_level_location(const mrc_cells *cells, int64_t j, const mrc_level *level, char out[MRC_LOCATION_CHARS])
 {
     char name[MRC_EXCERPT_CHARS + 8];
     quoted_name(cells, j, name);
     if (cells->path)
-        snprintf(out, MRC_PLACE_CHARS, "%.400s: line %lld, column %s", level->path, (long long)level->line, name);
+        snprintf(out, MRC_LOCATION_CHARS, "%.400s: line %lld, column %s", level->path, (long long)level->line, name);
     else
-        snprintf(out, MRC_PLACE_CHARS, "column %s, row %lld", name, (long long)level->line);
+        snprintf(out, MRC_LOCATION_CHARS, "column %s, row %lld", name, (long long)level->line);
     return out;
 }
 
@@ -117,8 +117,8 @@ static void warn_words(const mrc_cells *cells, int64_t j, const char *place, con
 /* Warns that a column is not used, in words that depend on the reason. */
 static void warn_dropped(const mrc_cells *cells, int64_t j, const char *why)
 {
-    char place[MRC_PLACE_CHARS], field[MRC_EXCERPT_CHARS];
-    mrc_column_place(cells, j, place);
+    char place[MRC_LOCATION_CHARS], field[MRC_EXCERPT_CHARS];
+    mrc_column_location(cells, j, place);
     mrc_column_option(cells, j, field);
     if (why == mrc_why_empty)
         mrc_warn(cells->context, field, "%s is not used: it is empty", place);
@@ -174,14 +174,14 @@ void mrc_cells_warn_row_numbers(const mrc_cells *cells)
     const float *first = tallied ? cells->some.cells : (const float *)cells->x.data;
     if (cells->count < 2 || rows < LEAST_ROWS || !first) return; /* a single column is certainly meant as a feature */
     for (int64_t j = 0; j < cells->count && warned < MRC_COLUMN_WARNINGS; j++) {
-        char place[MRC_PLACE_CHARS], name[MRC_EXCERPT_CHARS];
+        char place[MRC_LOCATION_CHARS], name[MRC_EXCERPT_CHARS];
         const mrc_cell_column *column = &cells->columns[j];
         if (column->kind != MRC_KIND_NUMBER || column->strict || column->closed) continue;
         if (!counts_rows(column, first + j, rows, cells->count, stride)) continue;
         mrc_column_option(cells, j, name);
         mrc_warn(cells->context, name,
                  "%s: has %lld different whole numbers in order, like a row number; if it is one, %s%s%s",
-                 mrc_column_place(cells, j, place), (long long)(tallied ? cells->tallied : rows),
+                 mrc_column_location(cells, j, place), (long long)(tallied ? cells->tallied : rows),
                  cells->path ? "add --drop '" : "remove it", cells->path ? name : "", cells->path ? "'" : "");
         warned++;
     }
@@ -218,11 +218,11 @@ void mrc_cells_warn(const mrc_cells *cells)
     int64_t warned = 0;
     for (int64_t j = 0; j < cells->count; j++) {
         const mrc_cell_column *column = &cells->columns[j];
-        char place[MRC_PLACE_CHARS], field[MRC_EXCERPT_CHARS];
+        char place[MRC_LOCATION_CHARS], field[MRC_EXCERPT_CHARS];
         bool missing = column->gaps > 0 && !column->has_missing;
         if (!column->closed || (column->unknown == 0 && !missing)) continue;
         if (warned++ >= MRC_COLUMN_WARNINGS) continue;
-        mrc_column_place(cells, j, place);
+        mrc_column_location(cells, j, place);
         mrc_column_option(cells, j, field);
         if (column->unknown > 0) warn_unknown(cells, j, place, field);
         if (missing) warn_missing(cells, j, place, field);

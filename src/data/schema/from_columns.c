@@ -37,8 +37,8 @@ static void close_builder(builder *self)
 
 static mercer_status fail_kind(const builder *self, int64_t j, const char *what)
 {
-    char place[MRC_PLACE_CHARS];
-    return mrc_fail(self->context, MERCER_ERROR_MISMATCH, "%s %s", mrc_column_place(&self->cells, j, place), what);
+    char place[MRC_LOCATION_CHARS];
+    return mrc_fail(self->context, MERCER_ERROR_MISMATCH, "%s %s", mrc_column_location(&self->cells, j, place), what);
 }
 
 /* ---- Matching columns ------------------------------------------------------------------------------------------ */
@@ -133,10 +133,10 @@ static mercer_status fail_word(const builder *self, int64_t j, int64_t row, cons
 {
     static const char *const kinds[] = {
         [MRC_KIND_NUMBER] = "number", [MRC_KIND_BOOLEAN] = "boolean", [MRC_KIND_DATE] = "date"};
-    char place[MRC_PLACE_CHARS], text[MRC_EXCERPT_CHARS];
+    char place[MRC_LOCATION_CHARS], text[MRC_EXCERPT_CHARS];
     const mrc_level at = {.line = row};
     return mrc_fail(self->context, MERCER_ERROR_MISMATCH, "%s: '%s' is not a %s, but the model was trained on one",
-                    mrc_level_place(&self->cells, j, &at, place), mrc_excerpt(text, word, (int64_t)strlen(word)),
+                    mrc_level_location(&self->cells, j, &at, place), mrc_excerpt(text, word, (int64_t)strlen(word)),
                     kinds[self->cells.columns[j].kind]);
 }
 
@@ -244,7 +244,7 @@ static mercer_status fill_column(builder *self, int64_t j)
 }
 
 /* Sets the kinds of all columns and fills their cells. */
-static mercer_status fill(builder *self)
+static mercer_status fill_columns(builder *self)
 {
     for (int64_t j = 0, i = 0; j < self->cells.count; j++) {
         mrc_kind given;
@@ -279,26 +279,26 @@ static mercer_status parse_words(builder *self)
 }
 
 /* Subtracts an origin from columns whose values float cannot distinguish, and reads their cells again. */
-static mercer_status move(builder *self)
+static mercer_status move_origins(builder *self)
 {
     if (self->closed || !mrc_cells_move(&self->cells)) return MERCER_OK;
     for (int64_t j = 0; j < self->cells.count; j++)
         if (self->cells.columns[j].origin != 0) MRC_TRY(fill_again(self, j));
-    mrc_cells_settle(&self->cells);
+    mrc_cells_clear_origins(&self->cells);
     return MERCER_OK;
 }
 
 /* ---- The dataset ----------------------------------------------------------------------------------------------- */
 
 /* Finds the schema if none is given, encodes the cells by it, and moves the result into the dataset. */
-static mercer_status settle(builder *self, const char *text)
+static mercer_status finish_samples(builder *self, const char *text)
 {
     mercer_dataset *dataset = self->dataset;
     char *found = NULL;
     if (!self->closed) MRC_TRY(mrc_schema_find(&self->cells, NULL, &mrc_missing_default, &found));
     dataset->schema = dataset->schema_text = found;
     if (found) MRC_TRY(mrc_schema_read(&self->schema, self->context, found));
-    if (self->closed) MRC_TRY(mrc_dataset_keep_schema(dataset, text));
+    if (self->closed) MRC_TRY(mrc_dataset_copy_schema(dataset, text));
     dataset->x = self->cells.x;
     if (self->schema) {
         float *memory;
@@ -322,7 +322,7 @@ static mercer_status settle(builder *self, const char *text)
 }
 
 /* Makes the dataset. text: the schema; NULL: it is found from the columns. */
-static mercer_status build(builder *self, const char *text)
+static mercer_status build_samples(builder *self, const char *text)
 {
     int64_t count;
     if (text) MRC_TRY(mrc_schema_read(&self->schema, self->context, text));
@@ -338,10 +338,10 @@ static mercer_status build(builder *self, const char *text)
     if (!mrc_multiply(self->rows, used, &count)) return mrc_fail(self->context, MERCER_ERROR_SHAPE, "too many rows");
     MRC_TRY(mrc_alloc(self->context, &self->dataset->x_memory, count, sizeof(float), "samples"));
     self->cells.x = mrc_view(self->dataset->x_memory, self->rows, used, MERCER_F32);
-    MRC_TRY(fill(self));
+    MRC_TRY(fill_columns(self));
     MRC_TRY(parse_words(self));
-    MRC_TRY(move(self));
-    return settle(self, text);
+    MRC_TRY(move_origins(self));
+    return finish_samples(self, text);
 }
 
 mercer_status mrc_dataset_from_columns(mercer_dataset **out, mercer_context *context,
@@ -353,7 +353,7 @@ mercer_status mrc_dataset_from_columns(mercer_dataset **out, mercer_context *con
     MRC_TRY(mrc_alloc_zero(context, &self.dataset, 1, sizeof(mercer_dataset), "the dataset"));
     *self.dataset = (mercer_dataset){
         .context = context, .format = "columns", .task = MERCER_TASK_UNLABELED, .rows = rows, .dtype = MERCER_F32};
-    MRC_TRY(build(&self, schema));
+    MRC_TRY(build_samples(&self, schema));
     *out = self.dataset, self.dataset = NULL;
     return MERCER_OK;
 }

@@ -84,7 +84,7 @@ static double deviation_of(const mrc_spread_rows *rows, int64_t columns, int64_t
 }
 
 /* Chooses the columns that take part. Returns false if no number is missing, or if fewer than two columns take part. */
-static bool choose(finding *self, const mrc_column *columns)
+static bool choose_gap_rule(finding *self, const mrc_column *columns)
 {
     bool gaps = false;
     for (int64_t j = 0; j < self->columns; j++) {
@@ -157,7 +157,7 @@ mercer_status mrc_gaps_find(const mrc_spread_rows *rows, mercer_context *context
 {
     finding self = {.rows = rows, .columns = count};
     *memory = NULL;
-    if (!rows->cells || rows->kept < MRC_GAPS_LEAST_ROWS || !choose(&self, columns)) return MERCER_OK;
+    if (!rows->cells || rows->kept < MRC_GAPS_LEAST_ROWS || !choose_gap_rule(&self, columns)) return MERCER_OK;
     int64_t k = self.count, numbers = k * k;
     MRC_SCOPE(scope, context);
     MRC_TRY(mrc_scope_alloc_zero(&scope, &self.products, 3 * numbers, sizeof(double), "correlations of columns"));

@@ -55,7 +55,7 @@ static mercer_status grow_slots(mrc_levels *self)
 }
 
 /* Grows the buffers for one more word of this length. */
-static mercer_status make_room(mrc_levels *self, int64_t length)
+static mercer_status reserve_level(mrc_levels *self, int64_t length)
 {
     const int64_t each = (int64_t)sizeof *self->list;
     if (!self->recent)
@@ -78,7 +78,7 @@ mercer_status mrc_levels_add(mrc_levels *self, const char *text, int64_t length,
 {
     *number = MRC_LEVEL_BEYOND;
     if (self->count == MRC_MOST_LEVELS || self->texts_used + length + 1 > MRC_LEVELS_BYTES) return MERCER_OK;
-    MRC_TRY(make_room(self, length));
+    MRC_TRY(reserve_level(self, length));
     self->list[self->count] = (mrc_level){.text = self->texts_used, .length = length, .path = path, .line = line};
     memcpy(self->texts + self->texts_used, text, (size_t)length);
     self->texts[self->texts_used + length] = 0;

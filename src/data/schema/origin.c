@@ -91,7 +91,7 @@ static void move_back(mrc_cells *self, int64_t j, float value)
     }
 }
 
-void mrc_cells_settle(mrc_cells *self)
+void mrc_cells_clear_origins(mrc_cells *self)
 {
     for (int64_t j = 0; j < self->count; j++) {
         const mrc_cell_column *column = &self->columns[j];
@@ -107,12 +107,12 @@ void mrc_cells_warn_coarse(const mrc_cells *self)
     int64_t warned = 0;
     for (int64_t j = 0; j < self->count; j++) {
         const mrc_cell_column *column = &self->columns[j];
-        char place[MRC_PLACE_CHARS], name[MRC_EXCERPT_CHARS];
+        char place[MRC_LOCATION_CHARS], name[MRC_EXCERPT_CHARS];
         if (!is_coarse(column) || warned++ >= MRC_COLUMN_WARNINGS) continue;
         mrc_warn(self->context, mrc_column_option(self, j, name),
                  "%s: numbers such as %.17g are rounded to float (%.17g) and become equal to others; subtract a "
                  "constant, or %s",
-                 mrc_column_place(self, j, place), column->rounded,
+                 mrc_column_location(self, j, place), column->rounded,
                  column->origin + (double)(float)(column->rounded - column->origin),
                  self->path ? "drop the column, or use f64 samples in an npy file" : "remove the column");
     }

@@ -8,10 +8,10 @@
 #include <stdint.h>
 #include <string.h>
 
-/* MRC_RECENT_PLACES: 2^8 entries, selected by 8 bits of a hash. MRC_RECENT_BYTES: length of the longest cached word; in
+/* MRC_RECENT_ENTRIES: 2^8 entries, selected by 8 bits of a hash. MRC_RECENT_BYTES: length of the longest cached word; in
    a lookup, that many bytes must be readable from the start of the word. MRC_RECENT_NONE: result for a word that is not
    cached. */
-enum { MRC_RECENT_PLACES = 256, MRC_RECENT_BYTES = 32, MRC_RECENT_NONE = INT32_MIN };
+enum { MRC_RECENT_ENTRIES = 256, MRC_RECENT_BYTES = 32, MRC_RECENT_NONE = INT32_MIN };
 
 typedef struct mrc_recent_word {
     uint64_t bytes[MRC_RECENT_BYTES / 8]; /* first byte lowest; 0 after the last byte */
@@ -22,11 +22,11 @@ typedef struct mrc_recent_word {
 /* A word can be in two neighboring entries. A new word is stored in the first, whose previous word moves to the
    second. */
 typedef struct mrc_recent {
-    mrc_recent_word words[MRC_RECENT_PLACES];
+    mrc_recent_word words[MRC_RECENT_ENTRIES];
 } mrc_recent;
 
 /* Returns the index of a word's first entry: the upper bits of a multiplicative hash. */
-static inline uint64_t mrc_recent_place(const uint64_t bytes[MRC_RECENT_BYTES / 8])
+static inline uint64_t mrc_recent_index(const uint64_t bytes[MRC_RECENT_BYTES / 8])
 {
     uint64_t mixed = bytes[0] ^ bytes[1] * UINT64_C(0x9e3779b97f4a7c15);
     mixed ^= (bytes[2] ^ bytes[3] * UINT64_C(0x9e3779b97f4a7c15)) * UINT64_C(0xa0761d6478bd642f);
@@ -56,7 +56,7 @@ static inline int32_t mrc_recent_find_long(const mrc_recent *recent, const char 
     memcpy(bytes, text, sizeof bytes);
     bytes[2] = mrc_first_bytes(bytes[2], length < 24 ? length - 16 : 8);
     bytes[3] = mrc_first_bytes(bytes[3], length < 24 ? 0 : length - 24);
-    uint64_t place = mrc_recent_place(bytes);
+    uint64_t place = mrc_recent_index(bytes);
     const mrc_recent_word *word = &recent->words[place];
     if (mrc_recent_is(word, bytes, length)) return word->number;
     word = &recent->words[place ^ 1];
@@ -72,7 +72,7 @@ static inline int32_t mrc_recent_find(const mrc_recent *recent, const char *text
     memcpy(bytes, text, 16);
     bytes[0] = mrc_first_bytes(bytes[0], length < 8 ? length : 8);
     bytes[1] = mrc_first_bytes(bytes[1], length < 8 ? 0 : length - 8);
-    uint64_t place = mrc_recent_place(bytes);
+    uint64_t place = mrc_recent_index(bytes);
     const mrc_recent_word *word = &recent->words[place];
     uint64_t differs =
         (word->bytes[0] ^ bytes[0]) | (word->bytes[1] ^ bytes[1]) | (uint64_t)(word->length ^ (int32_t)length);
@@ -88,7 +88,7 @@ static inline void mrc_recent_note(mrc_recent *recent, const char *text, int64_t
     mrc_recent_word word = {.length = (int32_t)length, .number = (int32_t)number};
     if (length == 0 || length > MRC_RECENT_BYTES) return;
     memcpy(word.bytes, text, (size_t)length);
-    mrc_recent_word *place = &recent->words[mrc_recent_place(word.bytes)];
+    mrc_recent_word *place = &recent->words[mrc_recent_index(word.bytes)];
     recent->words[(place - recent->words) ^ 1] = *place;
     *place = word;
 }

@@ -227,10 +227,10 @@ static const unsigned char *bad_byte(const char *text)
 /* Fails with its position if a level is not UTF-8, because the schema is JSON. */
 static mercer_status check_encoding(const finder *self, int64_t j, const mrc_level *level, const char *text)
 {
-    char place[MRC_PLACE_CHARS];
+    char place[MRC_LOCATION_CHARS];
     const unsigned char *bad = bad_byte(text);
     if (!bad) return MERCER_OK;
-    mrc_level_place(self->cells, j, level, place);
+    mrc_level_location(self->cells, j, level, place);
     return mrc_fail(self->context, MERCER_ERROR_FORMAT, "%s: byte 0x%02x is not UTF-8; save the %s as UTF-8", place,
                     *bad, self->cells->path ? "file" : "text");
 }
@@ -315,7 +315,7 @@ static void finish_cells(finder *self)
 static mercer_status check_names(const finder *self)
 {
     MRC_OWNED(mrc_levels_close) mrc_levels names;
-    char place[MRC_PLACE_CHARS];
+    char place[MRC_LOCATION_CHARS];
     const char *path = self->cells->path;
     mrc_levels_open(&names, self->context);
     for (int64_t j = 0; j < self->cells->count; j++) {
@@ -328,7 +328,7 @@ static mercer_status check_names(const finder *self)
                             path ? path : "", path ? ": " : "", (long long)self->cells->columns[j].place);
         if (mrc_levels_find(&names, name, length) >= 0)
             return mrc_fail(self->context, MERCER_ERROR_FORMAT, "%s %s; rename or drop one of them",
-                            mrc_column_place(self->cells, j, place),
+                            mrc_column_location(self->cells, j, place),
                             length > 0 ? "occurs twice" : "has no name, like another column");
         MRC_TRY(mrc_levels_add(&names, name, length, "", 0, &number));
     }
@@ -366,7 +366,7 @@ static bool has_no_gaps(const mrc_cells *cells)
 }
 
 /* Decides about all columns and prints the schema. */
-static mercer_status find(finder *self, const mrc_left_out *left_out, const mrc_missing *missing, char **out)
+static mercer_status find_columns(finder *self, const mrc_left_out *left_out, const mrc_missing *missing, char **out)
 {
     mrc_cells *cells = self->cells;
     bool plain = !left_out || left_out->count == 0 || (cells->count > 0 && cells->columns[0].name), any = false;
@@ -416,5 +416,5 @@ mercer_status mrc_schema_find(mrc_cells *cells, const mrc_left_out *left_out, co
     MRC_TRY(mrc_scope_alloc_zero(&scope, &self.columns, cells->count, sizeof *self.columns, "columns of a schema"));
     MRC_TRY(mrc_scope_alloc_zero(&scope, &self.finals, cells->count, sizeof *self.finals, "columns of a schema"));
     MRC_TRY(mrc_scope_alloc_zero(&scope, &self.lists, cells->count, sizeof *self.lists, "levels"));
-    return find(&self, left_out, missing, out);
+    return find_columns(&self, left_out, missing, out);
 }

@@ -160,12 +160,12 @@ bool mrc_read_value(mrc_kind kind, const mrc_notation *notation, const char *tex
 
 /* ---- Messages about columns ---------------------------------------------------------------------------------- */
 
-enum { MRC_PLACE_CHARS = 512, MRC_COLUMN_WARNINGS = 8 }; /* warnings of one kind before a summary of the rest */
+enum { MRC_LOCATION_CHARS = 512, MRC_COLUMN_WARNINGS = 8 }; /* warnings of one kind before a summary of the rest */
 
 /* Returns "t.csv: column 'a'", or "column 'a'" if the table is not a file. */
-const char *mrc_column_place(const mrc_cells *cells, int64_t j, char out[MRC_PLACE_CHARS]);
+const char *mrc_column_location(const mrc_cells *cells, int64_t j, char out[MRC_LOCATION_CHARS]);
 /* Returns the first occurrence of a level: "t.csv: line 3, column 'a'", or "column 'a', row 1" (from 0). */
-const char *mrc_level_place(const mrc_cells *cells, int64_t j, const mrc_level *level, char out[MRC_PLACE_CHARS]);
+const char *mrc_level_location(const mrc_cells *cells, int64_t j, const mrc_level *level, char out[MRC_LOCATION_CHARS]);
 /* Returns the text that selects a column in an option: its name, or its index in the table, counted from the end if the
    name of another column equals the index. */
 const char *mrc_column_option(const mrc_cells *cells, int64_t j, char out[MRC_EXCERPT_CHARS]);
@@ -195,10 +195,10 @@ static inline float mrc_cell_number(mrc_cell_column *column, double value)
     return cell;
 }
 /* origin.c: mrc_cells_move sets the origin of columns whose values float cannot distinguish, and returns whether there
-   are any; their cells must then be read again. After that, mrc_cells_settle removes the origin of columns that turn
+   are any; their cells must then be read again. After that, mrc_cells_clear_origins removes the origin of columns that turn
    out to have a single value. */
 bool mrc_cells_move(mrc_cells *cells);
-void mrc_cells_settle(mrc_cells *cells);
+void mrc_cells_clear_origins(mrc_cells *cells);
 /* Warns about columns whose numbers float cannot distinguish even after subtracting an origin. */
 void mrc_cells_warn_coarse(const mrc_cells *cells);
 

@@ -50,7 +50,7 @@ bool mrc_kind_find(const char *name, int64_t length, mrc_kind *kind)
 /* ---- Writing ------------------------------------------------------------------------------------------------- */
 
 /* Adds a member, which takes ownership of `value`. If there is no memory, frees `value` and returns false. */
-static bool put(json_t *object, const char *key, json_t *value)
+static bool put_text(json_t *object, const char *key, json_t *value)
 {
     return json_object_set_new(object, key, value) == 0;
 }
@@ -73,22 +73,22 @@ static json_t *list_of(const char *const *texts, const double *numbers, int64_t 
 static bool put_column(json_t *object, const mrc_column *column)
 {
     char notation[MRC_NOTATION_CHARS];
-    bool fine = (!column->name || put(object, "name", json_string(column->name))) &&
-                put(object, "kind", json_string(kinds[column->kind]));
-    if (column->kind == MRC_KIND_DROP) return fine && put(object, "why", json_string(column->why));
+    bool fine = (!column->name || put_text(object, "name", json_string(column->name))) &&
+                put_text(object, "kind", json_string(kinds[column->kind]));
+    if (column->kind == MRC_KIND_DROP) return fine && put_text(object, "why", json_string(column->why));
     if (column->kind == MRC_KIND_CATEGORY)
-        fine = fine && put(object, "levels", list_of(column->levels, NULL, column->level_count)) &&
-               put(object, "other", json_boolean(column->other));
+        fine = fine && put_text(object, "levels", list_of(column->levels, NULL, column->level_count)) &&
+               put_text(object, "other", json_boolean(column->other));
     else
         fine = fine &&
                (!mrc_notation_is_set(&column->notation) ||
-                put(object, "notation", json_string(mrc_notation_text(&column->notation, notation)))) &&
-               put(object, "mean", json_real(column->mean)) &&
-               (column->origin == 0 || put(object, "origin", json_real(column->origin)));
-    fine = fine && put(object, "missing", json_integer((json_int_t)column->missing));
+                put_text(object, "notation", json_string(mrc_notation_text(&column->notation, notation)))) &&
+               put_text(object, "mean", json_real(column->mean)) &&
+               (column->origin == 0 || put_text(object, "origin", json_real(column->origin)));
+    fine = fine && put_text(object, "missing", json_integer((json_int_t)column->missing));
     if (!fine || column->deviation == 0) return fine;
-    return put(object, "deviation", json_real(column->deviation)) &&
-           put(object, "precision", list_of(NULL, column->precision, column->gap + 1));
+    return put_text(object, "deviation", json_real(column->deviation)) &&
+           put_text(object, "precision", list_of(NULL, column->precision, column->gap + 1));
 }
 
 static json_t *column_list(const mrc_column *columns, int64_t count)
@@ -114,15 +114,15 @@ mercer_status mrc_schema_print(mercer_context *context, const mrc_column *column
     const size_t how = JSON_COMPACT | JSON_REAL_PRECISION(17);
     json_auto_t *root = json_object();
     *out = NULL;
-    bool fine = root && put(root, "missing", list_of(missing->words, NULL, missing->count)) &&
-                put(root, "columns", column_list(columns, count));
+    bool fine = root && put_text(root, "missing", list_of(missing->words, NULL, missing->count)) &&
+                put_text(root, "columns", column_list(columns, count));
     size_t length = fine ? json_dumpb(root, NULL, 0, how) : 0;
     char *text = NULL;
     MRC_SCOPE(scope, context);
     if (length > 0) MRC_TRY(mrc_scope_alloc_zero(&scope, &text, (int64_t)length + 1, 1, "the schema"));
     if (!text || json_dumpb(root, text, length, how) != length)
         return mrc_fail(context, MERCER_ERROR_MEMORY, "out of memory for the schema");
-    mrc_scope_keep(&scope);
+    mrc_scope_disown(&scope);
     *out = text;
     return MERCER_OK;
 }
@@ -130,7 +130,7 @@ mercer_status mrc_schema_print(mercer_context *context, const mrc_column *column
 /* ---- Reading ------------------------------------------------------------------------------------------------- */
 
 /* Fails because the schema, or one of its columns (>= 0), is not valid. */
-static mercer_status wrong(const mrc_schema *self, int64_t column, const char *what)
+static mercer_status fail_schema(const mrc_schema *self, int64_t column, const char *what)
 {
     if (column < 0) return mrc_fail(self->context, MERCER_ERROR_FORMAT, "the schema %s", what);
     return mrc_fail(self->context, MERCER_ERROR_FORMAT, "the schema: column %lld (from 0) %s", (long long)column, what);
@@ -158,7 +158,7 @@ static mercer_status read_notation(mrc_schema *self, int64_t i, const json_t *no
     if (!notation) return MERCER_OK;
     if ((!date && column->kind != MRC_KIND_NUMBER) || !text || !mrc_notation_find(text, &column->notation) ||
         date != (column->notation.date != NULL))
-        return wrong(self, i, "has an unknown notation; it may be from a newer version of Mercer");
+        return fail_schema(self, i, "has an unknown notation; it may be from a newer version of Mercer");
     self->noted = true;
     return MERCER_OK;
 }
@@ -172,7 +172,7 @@ static mercer_status read_scalar(const mrc_schema *self, int64_t i, const json_t
     *out = json_number_value(number);
     if (json_is_number(number) && mrc_in_range(*out, low, high)) return MERCER_OK;
     snprintf(what, sizeof what, "has no valid %s: a number in %g .. %g", key, low, high);
-    return wrong(self, i, what);
+    return fail_schema(self, i, what);
 }
 
 /* Reads the levels of a category. Repeated and empty levels are refused, because their features could never be 1. */
@@ -182,12 +182,12 @@ static mercer_status read_levels(mrc_schema *self, int64_t i, const json_t *obje
     const char *repeated;
     column->other = json_is_true(json_object_get(object, "other"));
     if (!take_texts(json_object_get(object, "levels"), texts, &column->levels, &column->level_count))
-        return wrong(self, i, "has no list of levels");
-    if (column->level_count == 0) return wrong(self, i, "has an empty list of levels");
+        return fail_schema(self, i, "has no list of levels");
+    if (column->level_count == 0) return fail_schema(self, i, "has an empty list of levels");
     for (int64_t k = 0; k < column->level_count; k++)
-        if (!column->levels[k][0]) return wrong(self, i, "has an empty level");
+        if (!column->levels[k][0]) return fail_schema(self, i, "has an empty level");
     MRC_TRY(mrc_find_repeated(self->context, column->levels, column->level_count, &repeated));
-    if (repeated) return wrong(self, i, "has a repeated level");
+    if (repeated) return fail_schema(self, i, "has a repeated level");
     column->width = column->level_count + column->other + (column->missing > 0);
     return MERCER_OK;
 }
@@ -207,16 +207,16 @@ static mercer_status read_column(mrc_schema *self, int64_t i, const json_t *obje
     mrc_column *column = &self->columns[i];
     const json_t *name = json_object_get(object, "name"), *missing = json_object_get(object, "missing");
     const char *kind = json_string_value(json_object_get(object, "kind"));
-    if (!kind || !mrc_kind_find(kind, (int64_t)strlen(kind), &column->kind)) return wrong(self, i, "has no kind");
+    if (!kind || !mrc_kind_find(kind, (int64_t)strlen(kind), &column->kind)) return fail_schema(self, i, "has no kind");
     column->name = json_string_value(name);
-    if (name && !column->name) return wrong(self, i, "has a name that is not text");
+    if (name && !column->name) return fail_schema(self, i, "has a name that is not text");
     self->named = self->named && name;
     column->why = json_string_value(json_object_get(object, "why"));
     if (column->kind == MRC_KIND_DROP)
-        return column->why ? MERCER_OK : wrong(self, i, "has no reason for being ignored");
+        return column->why ? MERCER_OK : fail_schema(self, i, "has no reason for being ignored");
     column->missing = json_integer_value(missing);
     if (!json_is_integer(missing) || !mrc_in_range((double)column->missing, 0, MRC_ROWS_MOST))
-        return wrong(self, i, "has no number of missing values");
+        return fail_schema(self, i, "has no number of missing values");
     MRC_TRY(column->kind == MRC_KIND_CATEGORY ? read_levels(self, i, object, texts) : read_value(self, i, object));
     column->first = self->features;
     self->features += column->width;
@@ -238,7 +238,7 @@ static mercer_status read_gap(mrc_schema *self, int64_t i, const json_t *object)
     if (!deviation && !list) return MERCER_OK;
     if ((column->kind != MRC_KIND_NUMBER && column->kind != MRC_KIND_DATE) || at == most || !json_is_array(list) ||
         (int64_t)json_array_size(list) != at + 1)
-        return wrong(self, i, "has no rule for missing values");
+        return fail_schema(self, i, "has no rule for missing values");
     MRC_TRY(read_scalar(self, i, object, "deviation", MRC_CELL_DEVIATION_LEAST, MRC_CELL_MOST, &column->deviation));
     gaps->cells[at] = self->used - 1;
     gaps->mean[at] = column->mean;
@@ -247,7 +247,7 @@ static mercer_status read_gap(mrc_schema *self, int64_t i, const json_t *object)
     for (int64_t j = 0; j <= at; j++) {
         const json_t *number = json_array_get(list, (size_t)j);
         double value = json_number_value(number);
-        if (!json_is_number(number)) return wrong(self, i, "has a precision that is not a list of numbers");
+        if (!json_is_number(number)) return fail_schema(self, i, "has a precision that is not a list of numbers");
         gaps->precision[at * most + j] = value;
     }
     column->gap = gaps->count++;
@@ -301,7 +301,7 @@ static mercer_status check_names(const mrc_schema *self)
     for (int64_t i = 0; i < self->count; i++)
         if (self->columns[i].kind != MRC_KIND_DROP && self->columns[i].name) names[count++] = self->columns[i].name;
     MRC_TRY(mrc_find_repeated(self->context, names, count, &repeated));
-    return repeated ? wrong(self, -1, "has two columns of the same name") : MERCER_OK;
+    return repeated ? fail_schema(self, -1, "has two columns of the same name") : MERCER_OK;
 }
 
 /* Reads the parsed document into the struct. Texts stay in the document. */
@@ -310,12 +310,12 @@ static mercer_status read_parts(mrc_schema *self)
     const json_t *missing = json_object_get(self->root, "missing"), *columns = json_object_get(self->root, "columns");
     self->named = true;
     self->count = (int64_t)json_array_size(columns);
-    if (self->count == 0) return wrong(self, -1, "has no columns");
+    if (self->count == 0) return fail_schema(self, -1, "has no columns");
     MRC_TRY(mrc_alloc_zero(self->context, &self->columns, self->count, sizeof *self->columns, "columns of a schema"));
     MRC_TRY(mrc_alloc(self->context, &self->lists, count_texts(missing, columns), sizeof(char *), "words of a schema"));
     const char **texts = self->lists;
     if (!take_texts(missing, &texts, &self->missing.words, &self->missing.count))
-        return wrong(self, -1, "has no list of missing words");
+        return fail_schema(self, -1, "has no list of missing words");
     MRC_TRY(open_gaps(self, columns));
     for (int64_t i = 0; i < self->count; i++) {
         MRC_TRY(read_column(self, i, json_array_get(columns, (size_t)i), &texts));
@@ -323,9 +323,9 @@ static mercer_status read_parts(mrc_schema *self)
     }
     pack_gaps(&self->gaps);
     if (!mrc_precision_valid(self->gaps.count, self->gaps.precision))
-        return wrong(self, -1, "has a precision matrix that is not positive definite");
+        return fail_schema(self, -1, "has a precision matrix that is not positive definite");
     MRC_TRY(check_names(self));
-    return self->features > 0 ? MERCER_OK : wrong(self, -1, "has no features");
+    return self->features > 0 ? MERCER_OK : fail_schema(self, -1, "has no features");
 }
 
 mercer_status mrc_schema_read(mrc_schema **out, mercer_context *context, const char *text)

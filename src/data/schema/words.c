@@ -65,8 +65,8 @@ static int64_t first_without(const survey *self, mrc_readings reading)
 static mercer_status refuse_level(const survey *self, int64_t k, bool date, int64_t bad, int64_t values)
 {
     const mrc_cells *cells = self->cells;
-    char place[MRC_PLACE_CHARS], word[MRC_EXCERPT_CHARS], option[MRC_EXCERPT_CHARS];
-    mrc_level_place(cells, self->column, &self->levels->list[k], place);
+    char place[MRC_LOCATION_CHARS], word[MRC_EXCERPT_CHARS], option[MRC_EXCERPT_CHARS];
+    mrc_level_location(cells, self->column, &self->levels->list[k], place);
     mrc_column_option(cells, self->column, option);
     const char *what = date ? "date" : "number";
     if (!cells->path)
@@ -83,8 +83,8 @@ static mercer_status refuse_level(const survey *self, int64_t k, bool date, int6
 /* Refuses a column whose values are not of the kind that was asked for. */
 static mercer_status refuse_wish(const survey *self, int64_t k, bool date)
 {
-    char place[MRC_PLACE_CHARS], word[MRC_EXCERPT_CHARS];
-    mrc_level_place(self->cells, self->column, &self->levels->list[k], place);
+    char place[MRC_LOCATION_CHARS], word[MRC_EXCERPT_CHARS];
+    mrc_level_location(self->cells, self->column, &self->levels->list[k], place);
     return mrc_fail(self->cells->context, MERCER_ERROR_DATA,
                     "%s: '%s' is not a %s, but --columns declares a column of %ss; if it means \"no value\", add "
                     "--missing='%s'",
@@ -95,8 +95,8 @@ static mercer_status refuse_wish(const survey *self, int64_t k, bool date)
 static mercer_status refuse_ambiguous(const survey *self)
 {
     const mrc_cells *cells = self->cells;
-    char place[MRC_PLACE_CHARS], word[MRC_EXCERPT_CHARS], option[MRC_EXCERPT_CHARS];
-    mrc_column_place(cells, self->column, place);
+    char place[MRC_LOCATION_CHARS], word[MRC_EXCERPT_CHARS], option[MRC_EXCERPT_CHARS];
+    mrc_column_location(cells, self->column, place);
     mrc_column_option(cells, self->column, option);
     text_of(self, 0, word);
     if (!cells->path)
@@ -198,14 +198,14 @@ static bool are_whole(const survey *self, bool *codes)
 /* Returns whether a column of a data frame has integers as text, with a warning (see the top of the file). */
 static bool stays_category(const survey *self)
 {
-    char place[MRC_PLACE_CHARS], name[MRC_EXCERPT_CHARS], word[MRC_EXCERPT_CHARS];
+    char place[MRC_LOCATION_CHARS], name[MRC_EXCERPT_CHARS], word[MRC_EXCERPT_CHARS];
     bool codes;
     if (self->cells->path || !(self->common & mrc_readings_plain) || !are_whole(self, &codes)) return false;
     if (!codes)
         mrc_warn(self->cells->context, mrc_column_option(self->cells, self->column, name),
                  "%s has whole numbers as text, such as '%s', and is used as a category; convert it to numbers, or "
                  "to a category to avoid this warning",
-                 mrc_column_place(self->cells, self->column, place), text_of(self, 0, word));
+                 mrc_column_location(self->cells, self->column, place), text_of(self, 0, word));
     return true;
 }
 
@@ -221,14 +221,14 @@ static void warn_comma(const survey *self, const mrc_notation *chosen)
     if (chosen->decimal != ',' || !mrc_readings_choose(points, ',', MRC_ORDER_UNKNOWN, &other, &date, &ambiguous))
         return;
     for (int64_t k = 0; k < self->levels->count; k++) {
-        char place[MRC_PLACE_CHARS], name[MRC_EXCERPT_CHARS], word[MRC_EXCERPT_CHARS];
+        char place[MRC_LOCATION_CHARS], name[MRC_EXCERPT_CHARS], word[MRC_EXCERPT_CHARS];
         const char *text = mrc_levels_text(self->levels, k);
         double value;
         if (other.decimal != '.' || !strchr(text, ',')) continue;
         if (!mrc_read_amount(chosen, text, text + strlen(text), &value)) continue;
         mrc_warn(self->cells->context, mrc_column_option(self->cells, self->column, name),
                  "%s: '%s' is read as %g, with a decimal comma; if the comma separates thousands, remove it",
-                 mrc_column_place(self->cells, self->column, place), text_of(self, k, word), value);
+                 mrc_column_location(self->cells, self->column, place), text_of(self, k, word), value);
         return;
     }
 }
@@ -236,7 +236,7 @@ static void warn_comma(const survey *self, const mrc_notation *chosen)
 /* Chooses the notation of a column, if one fits. Sets *changed if its cells must be read again. */
 static mercer_status read_column(mrc_cells *cells, int64_t j, const mrc_missing *missing, bool *changed)
 {
-    char text[MRC_NOTATION_CHARS], place[MRC_PLACE_CHARS];
+    char text[MRC_NOTATION_CHARS], place[MRC_LOCATION_CHARS];
     mrc_cell_column *column = &cells->columns[j];
     survey self = {.cells = cells, .column = j};
     mrc_notation notation;
@@ -249,7 +249,7 @@ static mercer_status read_column(mrc_cells *cells, int64_t j, const mrc_missing 
         return ambiguous && column->levels.count > 1 ? refuse_ambiguous(&self) : MERCER_OK;
     warn_comma(&self, &notation);
     if (notation.date)
-        mrc_log(cells->context, MERCER_LOG_INFO, "%s has dates in the order %s", mrc_column_place(cells, j, place),
+        mrc_log(cells->context, MERCER_LOG_INFO, "%s has dates in the order %s", mrc_column_location(cells, j, place),
                 mrc_notation_text(&notation, text));
     column->kind = date ? MRC_KIND_DATE : MRC_KIND_NUMBER;
     column->notation = notation;

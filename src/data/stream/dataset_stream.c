@@ -9,7 +9,7 @@
  * chunks are the same for any batch size.
  *
  * With a prefetch thread, chunk i is produced in buffer i mod RING while the caller computes with earlier ones, and
- * next() copies from the chunks into the batch. Without one, next() produces samples directly in the batch; or, with
+ * next_batch() copies from the chunks into the batch. Without one, next_batch() produces samples directly in the batch; or, with
  * mixup, chunk by chunk in one buffer.
  *
  * Memory: RING chunks of about 2 MiB, up to two more as scratch, and the batch. Rows larger than 256 KiB make larger
@@ -90,7 +90,7 @@ typedef struct sharing {
 } sharing;
 
 /* Divides rows into about four pieces per thread, so that threads finish together. Returns the number of pieces. */
-static int64_t share(data_stream *self, sharing *job, int64_t rows)
+static int64_t share_of_rank(data_stream *self, sharing *job, int64_t rows)
 {
     job->rows_each = mrc_max(1, rows / (4 * (int64_t)self->threads));
     return (rows + job->rows_each - 1) / job->rows_each;
@@ -137,12 +137,12 @@ static void make_samples(data_stream *self, int64_t first, const chunk *out)
         int64_t found = mrc_order_rows(&self->order, first + done, out->x.rows - done, out->rows + done);
         job.rows = out->rows + done;
         job.x = mrc_rows(&job.block.x, done, found), job.y = mrc_rows(&job.block.y, done, found);
-        mrc_parallel_for(self->threads, share(self, &job, found), fetch_some, &job);
+        mrc_parallel_for(self->threads, share_of_rank(self, &job, found), fetch_some, &job);
         done += found;
     }
     if (mrc_augment_mixes(self->augment)) mrc_augment_apply(self->augment, &job.block);
     if (!self->augment && job.block.x.data == out->x.data) return;
-    mrc_parallel_for(self->threads, share(self, &job, out->x.rows), change_some, &job);
+    mrc_parallel_for(self->threads, share_of_rank(self, &job, out->x.rows), change_some, &job);
 }
 
 /* The work of the prefetch thread: produces chunk `number` in its buffer of the ring. */
@@ -181,7 +181,7 @@ static void pause_thread(data_stream *self)
     self->ahead = false;
 }
 
-static int restart(void *user, int64_t epoch)
+static int restart_pass(void *user, int64_t epoch)
 {
     data_stream *self = user;
     pause_thread(self);
@@ -193,7 +193,7 @@ static int restart(void *user, int64_t epoch)
 }
 
 /* mercer_source.skip. Costs nothing, because any position can be produced directly. */
-static int skip(void *user, int64_t rows)
+static int skip_samples(void *user, int64_t rows)
 {
     data_stream *self = user;
     if (rows < 0 || rows > self->samples - self->position) {
@@ -229,7 +229,7 @@ static mercer_status make_room_in(data_stream *self, chunk *out, int64_t rows)
 }
 
 /* Grows the batch to `rows` rows. */
-static mercer_status make_room(data_stream *self, int64_t rows)
+static mercer_status allocate_batch(data_stream *self, int64_t rows)
 {
     if (rows <= self->room) return MERCER_OK;
     release_chunk(self, &self->batch);
@@ -250,7 +250,7 @@ static void copy_samples(const chunk *to, const chunk *from)
 }
 
 /* Writes some or all of the next `left` samples to the batch, from row `at` on. Returns the number of samples. */
-static int64_t fill(data_stream *self, int64_t at, int64_t left)
+static int64_t fill_batch(data_stream *self, int64_t at, int64_t left)
 {
     if (!self->background && !mrc_augment_mixes(self->augment)) {
         chunk to = part_of(&self->batch, at, mrc_min(left, self->chunk_rows));
@@ -276,13 +276,13 @@ static mercer_status check_files(data_stream *self)
 }
 
 /* mercer_source.next: fills the batch from one or more chunks. */
-static int next(void *user, int64_t most, mercer_batch *batch)
+static int next_batch(void *user, int64_t most, mercer_batch *batch)
 {
     data_stream *self = user;
     int64_t rows = mrc_min(most, self->samples - self->position);
-    if (make_room(self, rows) != MERCER_OK || check_files(self) != MERCER_OK) return 1;
+    if (allocate_batch(self, rows) != MERCER_OK || check_files(self) != MERCER_OK) return 1;
     for (int64_t done = 0; done < rows;) {
-        int64_t found = fill(self, done, rows - done);
+        int64_t found = fill_batch(self, done, rows - done);
         done += found;
         self->position += found;
     }
@@ -298,7 +298,7 @@ static int next(void *user, int64_t most, mercer_batch *batch)
 
 mrc_stream_contents mrc_data_stream_contents(const mercer_source *source)
 {
-    if (!source || source->struct_size < sizeof *source || source->next != next) return (mrc_stream_contents){0};
+    if (!source || source->struct_size < sizeof *source || source->next != next_batch) return (mrc_stream_contents){0};
     const data_stream *self = source->user;
     bool known = self->order.block == 1 || !mrc_augment_mixes(self->augment);
     return (mrc_stream_contents){.data = known ? &self->data : NULL,
@@ -357,7 +357,7 @@ const double *mrc_data_stream_weights(const mercer_source *source)
 
 double mrc_data_stream_unevenness(const mercer_source *source)
 {
-    if (source->next != next) return 0;
+    if (source->next != next_batch) return 0;
     const data_stream *self = source->user;
     double heaviest = 0, sum = 0;
     for (int64_t i = 0; self->weights && i < self->data.rows; i++)
@@ -370,7 +370,7 @@ static const char *last_error(void *user)
     return mrc_last_error(((data_stream *)user)->context);
 }
 
-static void release(void *user)
+static void release_source(void *user)
 {
     data_stream *self = user;
     if (!self) return;
@@ -383,7 +383,7 @@ static void release(void *user)
     mrc_augment_free(self->context, self->augment);
     mrc_free(self->context, self);
 }
-MRC_RELEASE(release_stream, data_stream, release)
+MRC_RELEASE(release_stream, data_stream, release_source)
 
 /* ---- Creation -------------------------------------------------------------------------------------------------- */
 
@@ -437,7 +437,7 @@ static mercer_status make_scratch(data_stream *self)
 }
 
 /* Sets up order, augmentation, chunk size, thread and buffers. */
-static mercer_status build(data_stream *self, const mercer_stream_options *options)
+static mercer_status build_stream(data_stream *self, const mercer_stream_options *options)
 {
     const mercer_dataset *data = &self->data;
     mrc_order_init(&self->order, data, options->block, options->seed);
@@ -468,18 +468,18 @@ mercer_status mrc_data_stream_create(mercer_source *out, mercer_context *context
     self->width = mrc_preprocess_width(stream->preprocess, data->features);
     self->y_dtype = mrc_dataset_has_values(data) ? data->y.dtype : MERCER_F32;
     self->made = -1;
-    MRC_TRY(build(self, stream));
+    MRC_TRY(build_stream(self, stream));
     *out = (mercer_source){.struct_size = sizeof *out,
                            .rows = self->samples,
                            .features = self->width,
                            .outputs = data->outputs,
                            .dtype = self->x_dtype,
-                           .restart = restart,
-                           .next = next,
+                           .restart = restart_pass,
+                           .next = next_batch,
                            .last_error = last_error,
-                           .release = release,
+                           .release = release_source,
                            .user = self,
-                           .skip = skip};
+                           .skip = skip_samples};
     self = NULL;
     return MERCER_OK;
 }

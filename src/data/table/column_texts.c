@@ -102,7 +102,7 @@ static mercer_status open_tables(mercer_column_texts *self, mrc_slice *slice)
         if (i != lead) mrc_table_set_header(&self->tables[i], repeats_names(&self->tables[i], first));
         total += self->tables[i].records;
     }
-    return mrc_slice_settle(slice, self->context, self->files.name, total);
+    return mrc_slice_resolve(slice, self->context, self->files.name, total);
 }
 
 /* Sets the read position to the first record of a file. */
@@ -183,7 +183,7 @@ const char *const *mrc_column_texts_names(const mercer_column_texts *self, int64
 /* ---- Records --------------------------------------------------------------------------------------------------- */
 
 /* Grows the buffer to at least `bytes` bytes. */
-static mercer_status make_room(mercer_column_texts *self, int64_t bytes)
+static mercer_status reserve_texts(mercer_column_texts *self, int64_t bytes)
 {
     if (bytes <= self->room_bytes) return MERCER_OK;
     MRC_TRY(mrc_move(self->context, &self->room, 0, 2 * bytes, "a record"));
@@ -203,7 +203,7 @@ mercer_status mrc_column_texts_next(mercer_column_texts *self, const char *const
     mrc_csv ahead = self->at;
     do mrc_csv_next(&ahead, &field);
     while (!field.last);
-    MRC_TRY(make_room(self, self->count * (int64_t)(ahead.at - begin + 1)));
+    MRC_TRY(reserve_texts(self, self->count * (int64_t)(ahead.at - begin + 1)));
     line = self->at.line;
     do {
         mrc_csv_next(&self->at, &field);

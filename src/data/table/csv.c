@@ -21,12 +21,12 @@ typedef struct tables {
     mrc_table *lead; /* first file that has records */
     mrc_layout layout;
     int64_t records; /* number of records in all files */
-    bool told;       /* true: the warning about rows without a target was given */
+    bool warned;     /* true: the warning about rows without a target was given */
 } tables;
 
 /* ---- First pass ---------------------------------------------------------------------------------------------- */
 
-/* Opens all files. The first one that has records leads: its columns are those of the table. */
+/* Opens all files. The columns of the table are those of the first file that has records. */
 static mercer_status open_tables(tables *self)
 {
     mrc_reading *reading = self->reading;
@@ -165,7 +165,7 @@ static int64_t bytes_of(int64_t rows, int64_t floats)
 }
 
 /* Allocates targets, weights and keys for the slice, and cells for `rows` rows. */
-static mercer_status make_room(tables *self, mercer_dataset *dataset, mrc_sink *to, int64_t rows, void **memory)
+static mercer_status allocate_table(tables *self, mercer_dataset *dataset, mrc_sink *to, int64_t rows, void **memory)
 {
     mrc_reading *reading = self->reading;
     const mrc_input *input = self->lead->input;
@@ -194,8 +194,8 @@ static mercer_status make_room(tables *self, mercer_dataset *dataset, mrc_sink *
 static mercer_status tell_left_out(tables *self, const mrc_sink *to)
 {
     const mrc_reading *reading = self->reading;
-    if (to->left_out == 0 || self->told) return MERCER_OK;
-    self->told = true;
+    if (to->left_out == 0 || self->warned) return MERCER_OK;
+    self->warned = true;
     if (to->rows == 0)
         return mrc_fail(reading->input->context, MERCER_ERROR_DATA,
                         "%s: every target is missing; check the name of the target column", reading->name);
@@ -236,7 +236,7 @@ static mercer_status read_all(tables *self, mrc_column_set *columns, mrc_sink *t
     if (to->rows > 0 && mrc_cells_move(cells)) {
         mrc_cells_forget(cells);
         MRC_TRY(read_records(self, to, through));
-        mrc_cells_settle(cells);
+        mrc_cells_clear_origins(cells);
     }
     return tell_left_out(self, to);
 }
@@ -336,7 +336,7 @@ static mercer_status read_cells(tables *self, mrc_column_set *columns, mercer_da
     if (columns->given) MRC_TRY(mrc_column_set_find(columns, self->lead, dataset));
     if (columns->given) floats += columns->schema->features;
     bool spills = mrc_budget_spills(budget, bytes_of(rows, floats));
-    MRC_TRY(make_room(self, dataset, &to, spills ? mrc_min(rows, block_rows(columns)) : rows, &dataset->x_memory));
+    MRC_TRY(allocate_table(self, dataset, &to, spills ? mrc_min(rows, block_rows(columns)) : rows, &dataset->x_memory));
     if (!spills) {
         MRC_TRY(read_held(self, columns, &to, dataset));
         spills =
@@ -387,7 +387,7 @@ static mercer_status read_samples(tables *self, mrc_column_set *columns, mercer_
         .schema = columns->schema,
     };
     MRC_TRY(follow_lead(self, &wish));
-    MRC_TRY(mrc_slice_settle(&reading->slice, reading->input->context, reading->name, self->records));
+    MRC_TRY(mrc_slice_resolve(&reading->slice, reading->input->context, reading->name, self->records));
     bool strict = options->columns || numbers;
     MRC_TRY(mrc_column_set_prepare(columns, self->lead, strict));
     return read_cells(self, columns, dataset, strict);

@@ -193,7 +193,7 @@ static mercer_status find_schema(mrc_column_set *self, const mrc_layout *layout,
 mercer_status mrc_column_set_find(mrc_column_set *self, const mrc_table *lead, mercer_dataset *dataset)
 {
     char *found = NULL;
-    if (self->given) return mrc_dataset_keep_schema(dataset, self->given);
+    if (self->given) return mrc_dataset_copy_schema(dataset, self->given);
     MRC_TRY(find_schema(self, lead->layout, &found));
     dataset->schema = dataset->schema_text = found;
     return found ? mrc_schema_read(&self->schema, self->context, found) : MERCER_OK;

@@ -22,7 +22,7 @@ static mercer_status fail_line(const mrc_table *self, int64_t line, const char *
 /* ---- First pass ---------------------------------------------------------------------------------------------- */
 
 /* Skips a byte order mark and finds the separator. separator 0: detect it; newline: fields are lines. */
-static mercer_status begin(mrc_table *self, const mrc_input *input, char separator)
+static mercer_status begin_table(mrc_table *self, const mrc_input *input, char separator)
 {
     if (input->bytes == 0) return MERCER_OK;
     const char *at = (const char *)input->data, *end = at + input->bytes;
@@ -97,7 +97,7 @@ static mercer_status look_through(mrc_table *self, walk *state)
 {
     enum { PIECE_BYTES = 256 << 10 };
     const char *begin = (const char *)self->input->data, *end = self->start.end, *stop;
-    *state = (walk){.at = self->start.at, .released = begin, .line = 1};
+    *state = (walk){.at = self->start.at, .released = begin_table, .line = 1};
     for (const char *at = self->start.at; at < end; at = stop) {
         stop = end - at > PIECE_BYTES ? at + PIECE_BYTES : end;
         const char *zero = memchr(at, 0, (size_t)(stop - at));
@@ -153,7 +153,7 @@ static mercer_status count_records(mrc_table *self)
 mercer_status mrc_table_open(mrc_table *out, const mrc_input *input, char separator)
 {
     *out = (mrc_table){.input = input};
-    MRC_TRY(begin(out, input, separator));
+    MRC_TRY(begin_table(out, input, separator));
     MRC_TRY(count_records(out));
     out->data = out->start;
     return MERCER_OK;

@@ -267,7 +267,7 @@ static void load_digits(natural *out, const decimal *number, bool *sticky)
 }
 
 /* Computes numerator / denominator * 2^exponent by 64 steps of long division in base 2. Destroys both. */
-static double divide(natural *numerator, natural *denominator, int64_t exponent, bool sticky)
+static double divide_decimal(natural *numerator, natural *denominator, int64_t exponent, bool sticky)
 {
     int shift = bit_length(denominator) - bit_length(numerator);
     shift_left(shift > 0 ? numerator : denominator, shift > 0 ? shift : -shift);
@@ -297,7 +297,7 @@ static double convert_general(const decimal *number)
         multiply_power_of_five(&numerator, e);
     else
         multiply_power_of_five(&denominator, -e);
-    return divide(&numerator, &denominator, e, sticky);
+    return divide_decimal(&numerator, &denominator, e, sticky);
 }
 
 /* ---- Parsing ------------------------------------------------------------------------------------------------- */
@@ -325,7 +325,7 @@ bool mrc_decimal(uint64_t digits, int64_t e, double *value)
 }
 
 /* Converts a scanned number by the fastest method that applies. */
-static double convert(const decimal *number)
+static double convert_decimal(const decimal *number)
 {
     int64_t e = number->exponent;
     double value;
@@ -401,7 +401,7 @@ mrc_number mrc_read_number(const char *text, const char *end, double *value)
         bool missing = is_word(text, (size_t)(end - text), "nan +nan -nan na n/a null none ?");
         return missing ? MRC_NUMBER_MISSING : MRC_NUMBER_TEXT;
     }
-    double size = convert(&number);
+    double size = convert_decimal(&number);
     if (isinf(size)) return MRC_NUMBER_INFINITE;
     *value = number.negative ? -size : size;
     return MRC_NUMBER;

@@ -82,8 +82,8 @@ typedef struct block_method {
     double residual; /* largest residual after the last round, relative to theta_1 */
 } block_method;
 
-static mercer_status multiply(block_method *self, bool transpose, double alpha, const mercer_matrix *left,
-                              const mercer_matrix *right, double beta, const mercer_matrix *out)
+static mercer_status multiply_block(block_method *self, bool transpose, double alpha, const mercer_matrix *left,
+                                    const mercer_matrix *right, double beta, const mercer_matrix *out)
 {
     return mrc_counted_gemm(self->centers, transpose, false, alpha, left, right, beta, out);
 }
@@ -106,13 +106,13 @@ static mercer_status orthonormalize_once(block_method *self, const mercer_matrix
 {
     mrc_backend *backend = self->backend;
     int64_t bad;
-    MRC_TRY(multiply(self, true, 1, w, w, 0, &self->gram));
+    MRC_TRY(multiply_block(self, true, 1, w, w, 0, &self->gram));
     MRC_TRY(backend->ops->cholesky(backend, &self->gram, &bad));
     *independent = bad < 0;
     if (!*independent) return MERCER_OK;
     MRC_TRY(mrc_set_identity(backend, &self->inverse));
     MRC_TRY(backend->ops->triangular_solve(backend, &self->gram, true, &self->inverse));
-    return multiply(self, false, 1, w, &self->inverse, 0, out);
+    return multiply_block(self, false, 1, w, &self->inverse, 0, out);
 }
 
 /* Remove the directions of the basis from W. Done twice, because rounding errors of the first time matter if little of
@@ -122,8 +122,8 @@ static mercer_status clean(block_method *self)
     mercer_matrix basis = mrc_columns(&self->q, 0, self->columns);
     mercer_matrix inner = mrc_block(&self->y, 0, 0, self->columns, self->b);
     for (int time = 0; time < 2 && self->columns > 0; time++) {
-        MRC_TRY(multiply(self, true, 1, &basis, &self->w, 0, &inner));
-        MRC_TRY(multiply(self, false, -1, &basis, &inner, 1, &self->w));
+        MRC_TRY(multiply_block(self, true, 1, &basis, &self->w, 0, &inner));
+        MRC_TRY(multiply_block(self, false, -1, &basis, &inner, 1, &self->w));
         MRC_TRY(normalize_columns(self));
     }
     return MERCER_OK;
@@ -141,7 +141,7 @@ static mercer_status add_random(block_method *self, mrc_rng rng, double size)
 }
 
 /* Remove the basis from W and write the orthonormal result to `next`, if the columns of W are independent. */
-static mercer_status orthonormalize(block_method *self, const mercer_matrix *next, bool *independent)
+static mercer_status orthonormalize_block(block_method *self, const mercer_matrix *next, bool *independent)
 {
     MRC_TRY(clean(self));
     MRC_TRY(normalize_columns(self));
@@ -153,24 +153,24 @@ static mercer_status orthonormalize(block_method *self, const mercer_matrix *nex
 }
 
 /* Append the next block of the basis, from W, and A times it. */
-static mercer_status append(block_method *self)
+static mercer_status append_block(block_method *self)
 {
     mercer_matrix next = mrc_columns(&self->q, self->columns, self->b),
                   image = mrc_columns(&self->aq, self->columns, self->b);
     bool independent;
-    MRC_TRY(orthonormalize(self, &next, &independent));
+    MRC_TRY(orthonormalize_block(self, &next, &independent));
     if (!independent) { /* A has a low rank, or the pairs have converged: W has no new directions */
         /* Add small random directions, which make the columns independent while W's own directions stay dominant. */
         MRC_TRY(normalize_columns(self));
         mrc_rng rng = {self->seed, 0x73746972u + (uint64_t)self->columns};
         MRC_TRY(add_random(self, rng, 1e-3 / sqrt((double)self->s)));
-        MRC_TRY(orthonormalize(self, &next, &independent));
+        MRC_TRY(orthonormalize_block(self, &next, &independent));
     }
     if (!independent)
         return mrc_fail(self->backend->context, MERCER_ERROR_NUMERIC,
                         "eigensystem: the basis is linearly dependent, even after a random change");
     self->columns += self->b;
-    return multiply(self, false, 1, self->a, &next, 0, &image);
+    return multiply_block(self, false, 1, self->a, &next, 0, &image);
 }
 
 /* Appends blocks until the basis is full. */
@@ -178,9 +178,9 @@ static mercer_status grow_basis(block_method *self)
 {
     while (self->columns + self->b <= self->all) {
         mercer_matrix last = mrc_columns(&self->aq, self->columns - self->b, self->b);
-        mrc_centers_tell(self->centers, "eigensystem", -1); /* the number of rounds is not known in advance */
+        mrc_centers_notify(self->centers, "eigensystem", -1); /* the number of rounds is not known in advance */
         MRC_TRY(self->backend->ops->copy(self->backend, &self->w, &last));
-        MRC_TRY(append(self));
+        MRC_TRY(append_block(self));
     }
     return MERCER_OK;
 }
@@ -190,11 +190,11 @@ static mercer_status multiply_basis(block_method *self, int products)
 {
     mercer_matrix image = mrc_columns(&self->aq, 0, self->b);
     for (int i = 0; i < products; i++) {
-        mrc_centers_tell(self->centers, "eigensystem", -1);
+        mrc_centers_notify(self->centers, "eigensystem", -1);
         MRC_TRY(self->backend->ops->copy(self->backend, &self->w, &image));
         self->columns = 0;
         self->once = i + 1 < products;
-        MRC_TRY(append(self));
+        MRC_TRY(append_block(self));
     }
     return MERCER_OK;
 }
@@ -228,13 +228,13 @@ static mercer_status rayleigh_ritz(block_method *self)
     int64_t k = self->columns;
     mercer_matrix basis = mrc_columns(&self->q, 0, k), image = mrc_columns(&self->aq, 0, k);
     mercer_matrix t = mrc_block(&self->t, 0, 0, k, k), y = mrc_block(&self->y, 0, 0, k, self->b);
-    MRC_TRY(multiply(self, true, 1, &basis, &image, 0, &t));
+    MRC_TRY(multiply_block(self, true, 1, &basis, &image, 0, &t));
     MRC_TRY(backend->ops->symmetrize(backend, &t)); /* it is symmetric up to rounding */
     MRC_TRY(backend->ops->eigen_top(backend, &t, self->b, self->theta, &y));
     mercer_matrix *const both[] = {&self->q, &self->aq};
     for (int i = 0; i < 2; i++) {
         mercer_matrix all = mrc_columns(both[i], 0, k), first = mrc_columns(both[i], 0, self->b);
-        MRC_TRY(multiply(self, false, 1, &all, &y, 0, &self->w));
+        MRC_TRY(multiply_block(self, false, 1, &all, &y, 0, &self->w));
         MRC_TRY(backend->ops->copy(backend, &first, &self->w));
     }
     self->columns = self->b;
@@ -260,10 +260,10 @@ static mercer_status draw_start(block_method *self)
 }
 
 /* Makes rounds until the first r pairs are accurate enough, at most ROUNDS. */
-static mercer_status iterate(block_method *self, int64_t r)
+static mercer_status iterate_subspace(block_method *self, int64_t r)
 {
     MRC_TRY(draw_start(self));
-    MRC_TRY(append(self));
+    MRC_TRY(append_block(self));
     for (int round = 0; round < ROUNDS; round++) {
         MRC_TRY(self->rough ? multiply_basis(self, round == 0 ? FIRST_PRODUCTS : MORE_PRODUCTS) : grow_basis(self));
         MRC_TRY(rayleigh_ritz(self));
@@ -300,7 +300,7 @@ mercer_status mrc_eigen_block(mrc_centers *centers, const mercer_matrix *k, doub
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         MRC_TRY(
             mrc_scope_matrix(&scope, backend, all[i].matrix, all[i].rows, all[i].cols, MERCER_F64, "the Krylov basis"));
-    MRC_TRY(iterate(&self, r));
+    MRC_TRY(iterate_subspace(&self, r));
     mercer_matrix first = mrc_columns(&self.q, 0, r), host;
     *residual = self.residual;
     memcpy(values, self.theta, (size_t)r * sizeof *values);

@@ -105,9 +105,9 @@ static mercer_status find_pairs(mrc_centers *centers, const mercer_matrix *sampl
                                 double *values, const mercer_matrix *vectors, uint64_t seed, double *residual)
 {
     int64_t s = sample->rows;
-    mrc_centers_tell(centers, "kernel matrix of a sample", -1);
+    mrc_centers_notify(centers, "kernel matrix of a sample", -1);
     MRC_TRY(sample_matrix(centers, sample, k));
-    mrc_centers_tell(centers, "eigensystem", -1);
+    mrc_centers_notify(centers, "eigensystem", -1);
     if (use_block_method(s, vectors->cols - 1)) {
         MRC_TRY(mrc_eigen_block(centers, k, values, vectors, seed, is_rough(centers), residual));
         if (is_rough(centers)) return MERCER_OK;
@@ -120,8 +120,8 @@ static mercer_status find_pairs(mrc_centers *centers, const mercer_matrix *sampl
 }
 
 /* Stores the pairs above the noise level, and computes tail and D. */
-static mercer_status fill(mrc_eigensystem *out, mrc_centers *centers, const mercer_matrix *vectors,
-                          const double *values)
+static mercer_status fill_eigensystem(mrc_eigensystem *out, mrc_centers *centers, const mercer_matrix *vectors,
+                                      const double *values)
 {
     int64_t s = out->s;
     while (out->q > 0 && !(values[out->q - 1] > mrc_noise_level(centers->real) * values[0])) out->q--;
@@ -136,7 +136,8 @@ static mercer_status fill(mrc_eigensystem *out, mrc_centers *centers, const merc
     return MERCER_OK;
 }
 
-static mercer_status build(mrc_eigensystem *out, mrc_centers *centers, const mercer_matrix *sample, uint64_t seed)
+static mercer_status build_eigensystem(mrc_eigensystem *out, mrc_centers *centers, const mercer_matrix *sample,
+                                       uint64_t seed)
 {
     mrc_backend *backend = centers->backend;
     int64_t s = sample->rows, pairs = out->q + 1;
@@ -156,7 +157,7 @@ static mercer_status build(mrc_eigensystem *out, mrc_centers *centers, const mer
         return mrc_fail(centers->context, MERCER_ERROR_NUMERIC,
                         "eigensystem: the residual %.1e of the top %lld pairs is above %.0e", out->residual,
                         (long long)pairs, allowed);
-    return fill(out, centers, &vectors, values);
+    return fill_eigensystem(out, centers, &vectors, values);
 }
 
 mercer_status mrc_eigensystem_create(mrc_eigensystem *out, mrc_centers *centers, const mercer_matrix *sample, int64_t q,
@@ -166,7 +167,7 @@ mercer_status mrc_eigensystem_create(mrc_eigensystem *out, mrc_centers *centers,
     if (sample->rows == 0) return mrc_fail(centers->context, MERCER_ERROR_SHAPE, "eigensystem: the sample is empty");
     out->s = sample->rows;
     out->q = mrc_max(0, mrc_min(q, out->s - 1));
-    mercer_status status = build(out, centers, sample, seed);
+    mercer_status status = build_eigensystem(out, centers, sample, seed);
     if (status != MERCER_OK) mrc_eigensystem_destroy(out, centers->backend);
     return status;
 }

@@ -121,7 +121,7 @@ mercer_status mrc_iteration_create(mrc_iteration *out, mrc_centers *centers, mrc
                            .halving = 1,
                            .decay = 1};
     /* let backends round residuals to half precision (2^-12), once for all products of a step */
-    kernel_blocks->rounds = true;
+    kernel_blocks->round_weights = true;
     MRC_TRY(mrc_points_pack(centers, &system->points, 0, system->points.rows));
     MRC_TRY(create_fields(out, outputs));
     return create_scratch(out, outputs);
@@ -182,7 +182,7 @@ static mercer_status take_in(mrc_iteration *self, const mercer_batch *batch)
 
 /* Compute F = f(X_m): the parts of the weights and of the temporary centers in one sum over shards, then the sample's
    part. */
-static mercer_status forward(mrc_iteration *self, const mercer_batch *batch, const mercer_matrix *f)
+static mercer_status forward_batch(mrc_iteration *self, const mercer_batch *batch, const mercer_matrix *f)
 {
     mrc_centers *centers = self->centers;
     mrc_backend *backend = centers->backend;
@@ -204,7 +204,7 @@ mercer_status mrc_iteration_residual(mrc_iteration *self, const mercer_batch *ba
     self->sample_kept.columns = 0;
     MRC_TRY(take_in(self, batch));
     mercer_batch local = local_batch(self, batch);
-    MRC_TRY(forward(self, &local, &f));
+    MRC_TRY(forward_batch(self, &local, &f));
     *result = (mrc_loss){0};
     MRC_TRY(mrc_loss_add(result, self->centers->backend, &f, &local.Y, batch->weights, self->units));
     self->forward_seconds += mrc_seconds() - start;
@@ -380,7 +380,7 @@ mercer_status mrc_iteration_step(mrc_iteration *self, const mercer_batch *looked
 
 /* ---- Projection ---------------------------------------------------------------------------------------------- */
 
-/* Discards everything since the last projection. */
+/* Discards the temporary centers and gradient sums since the last projection. */
 static mercer_status drop_temporary(mrc_iteration *self)
 {
     self->pending = 0;

@@ -104,7 +104,7 @@ static void choose_batch(mrc_planner *self)
     int64_t m = seen ? request->critical_batch : mrc_max(1, GUESSED_BATCH_PER_Q * plan->eigenpairs);
     if (preset->whole_batch) m = request->n;
     if (self->options->batch > 0) m = self->options->batch;
-    int64_t most = mrc_max(1, self->plan->budget / 4 / mrc_max(1, request->p * self->kept_size));
+    int64_t most = mrc_max(1, self->plan->budget / 4 / mrc_max(1, request->p * self->cached_size));
     if (m > most && !preset->whole_batch && self->options->batch == 0) m = most;
     if (self->device && m > ROUNDED_BATCH && self->options->batch == 0) m -= m % 256; /* whole tiles of rows */
     plan->batch = mrc_max(1, mrc_min(m, request->n));
@@ -164,17 +164,17 @@ static void choose_projector_sizes(mrc_planner *self)
     plan->projector_passes = options->projector_passes > 0 ? options->projector_passes : projector->passes;
     plan->projector_block = mrc_min(options->projector_block > 0 ? options->projector_block : block, request->p);
     plan->carry = options->carry == MERCER_AUTO ? projector->carry : options->carry == MERCER_ON;
-    plan->cache_centers = projector->keeps == MRC_KEEPS_MATRIX || projector->keeps == MRC_KEEPS_FACTOR;
+    plan->cache_centers = projector->keeps == MRC_STORES_MATRIX || projector->keeps == MRC_STORES_FACTOR;
     bool inverses = (double)request->p * (double)(plan->projector_block * self->problem.real_size) <= budget / 4;
     self->plan->projector_options = mrc_projector_options_of(plan, projector);
     self->plan->projector_options.seed = options->seed + 1;
     if (printed) self->plan->projector_options.rule = MRC_STEP_PRINTED, self->plan->projector_options.gamma = 0.5;
     if (options->projector_tolerance > 0) self->plan->projector_options.tolerance = options->projector_tolerance;
-    if (projector->keeps == MRC_KEEPS_INVERSES) self->plan->projector_options.store = self->device && inverses;
+    if (projector->keeps == MRC_STORES_INVERSES) self->plan->projector_options.store = self->device && inverses;
     /* With rough pairs (eigensystem.c) the result on a device differs from that on the CPU anyway. Otherwise `sampled`
        stays off, so that both use the same method. */
     self->plan->projector_options.sampled = self->device && mrc_eigensystem_largest(s, plan->projector_eigenpairs) < s;
-    if (projector->keeps != MRC_KEEPS_FACTOR)
+    if (projector->keeps != MRC_STORES_FACTOR)
         mrc_plan_say(plan, "projector: s = %lld, q = %lld, at most %lld passes%s\n", (long long)s,
                      (long long)plan->projector_eigenpairs, (long long)plan->projector_passes,
                      plan->carry ? ", with carried residual" : "");
@@ -199,11 +199,12 @@ static bool evaluates_as_fast(const mrc_planner *self)
 static mrc_caching caching(const mrc_planner *self)
 {
     int64_t m = self->public_plan->batch, p = self->problem.p;
-    int64_t block = mrc_round_up(m, self->device ? 16 : 1) * mrc_round_up(p, self->device ? 256 : 1) * self->kept_size;
+    int64_t block =
+        mrc_round_up(m, self->device ? 16 : 1) * mrc_round_up(p, self->device ? 256 : 1) * self->cached_size;
     return (mrc_caching){.block = block,
-                         .beside = mrc_max(block, m * p * self->problem.real_size),
-                         .again = self->public_plan->epochs > 1 || self->options->cache == MERCER_ON,
-                         .anew = evaluates_as_fast(self),
+                         .block_with_cache = mrc_max(block, m * p * self->problem.real_size),
+                         .repeated = self->public_plan->epochs > 1 || self->options->cache == MERCER_ON,
+                         .recompute = evaluates_as_fast(self),
                          .half = self->options->polish == 0,
                          .half_from = INT64_MAX};
 }
@@ -244,18 +245,18 @@ static int64_t cached_epochs(const mrc_planner *self)
     return mrc_max(EPOCHS_CACHED, mrc_min(EPOCHS_MOST, CACHED_VALUES / values));
 }
 
-void mrc_iteration_settle(mrc_planner *self)
+void mrc_iteration_complete_plan(mrc_planner *self)
 {
     mercer_plan *plan = self->public_plan;
     bool printed = self->plan->solver->preset.rule == MRC_STEP_PRINTED;
-    bool cheap = plan->cache_data || self->caching.anew;
+    bool cheap = plan->cache_data || self->caching.recompute;
     if (cheap && self->options->epochs == 0 && !printed) plan->epochs = cached_epochs(self);
     mrc_plan_say(plan, "%lld epochs, gamma %.2f%s%s%s%s\n", (long long)plan->epochs, plan->step_factor,
                  printed ? ", beta = max K(x,x) and steps as printed" : "", plan->average ? ", averaging" : "",
                  plan->decay ? ", step decay" : "",
                  plan->cache_data == MRC_CACHE_HALF ? ", K(X,Z) cached in half precision, because float does not fit"
                  : plan->cache_data                 ? ", K(X,Z) cached"
-                 : self->caching.anew               ? ", K(X,Z) recomputed, which is as fast as reading it"
+                 : self->caching.recompute          ? ", K(X,Z) recomputed, which is as fast as reading it"
                                                     : "");
 }
 

@@ -89,7 +89,7 @@ static mercer_status create_iteration(mrc_job *job, const mercer_matrix *sample)
         MRC_TRY(mrc_plain_bounds(&job->centers, sample, options.ridge, plan->batch < job->n, &options.plain_top,
                                  &options.plain_beta));
     MRC_TRY(mrc_job_kernel_blocks(job));
-    if (job->plan.projector) mrc_centers_tell(&job->centers, "projector", -1);
+    if (job->plan.projector) mrc_centers_notify(&job->centers, "projector", -1);
     if (job->plan.projector)
         MRC_TRY(
             mrc_projector_create(&self->projector, job->plan.projector, &job->centers, &job->plan.projector_options));
@@ -139,7 +139,7 @@ static mercer_status create_parts(mrc_job *job, const mercer_matrix *sample, con
     MRC_TRY(copy_rows(job, rows, s));
     MRC_TRY(
         mrc_eigensystem_create(&self->system, &job->centers, &first, plan->public_plan.eigenpairs, job->options.seed));
-    mrc_centers_tell(&job->centers, "step size", -1);
+    mrc_centers_notify(&job->centers, "step size", -1);
     MRC_TRY(mrc_eigensystem_beta(&self->system, &job->centers, &fresh, plan->solver->preset.rule, &job->report.beta));
     if (job->stream.source) MRC_TRY(mrc_raise_beta(&job->centers, &job->stream, &fresh, &job->report.beta));
     job->report.tail = self->system.tail;
@@ -157,7 +157,7 @@ static mercer_status create_parts(mrc_job *job, const mercer_matrix *sample, con
 }
 
 /* Build all parts from a sample (rows, d) of the data; rows: its row numbers, or NULL. */
-static mercer_status build(mrc_job *job, const mercer_matrix *sample, const int64_t *rows)
+static mercer_status build_iteration(mrc_job *job, const mercer_matrix *sample, const int64_t *rows)
 {
     double start = mrc_seconds();
     mercer_status status = create_parts(job, sample, rows);
@@ -178,7 +178,7 @@ static mercer_status read_sample(mrc_job *job, sample_room *room)
     MRC_TRY(mrc_sample_stream_restart(&job->stream, -1));
     while (room->filled < room->points.rows) {
         mercer_batch batch;
-        mrc_centers_tell(&job->centers, "reading a sample", (double)room->filled / (double)room->points.rows);
+        mrc_centers_notify(&job->centers, "reading a sample", (double)room->filled / (double)room->points.rows);
         MRC_TRY(mrc_sample_stream_points(&job->stream, mrc_min(room->points.rows - room->filled, 4096), &batch));
         if (batch.X.rows == 0) break;
         mercer_matrix to = mrc_rows(&room->points, room->filled, batch.X.rows);
@@ -202,16 +202,16 @@ static mercer_status build_from_stream(mrc_job *job)
     MRC_TRY(mrc_scope_alloc(&scope, &room.rows, wanted, sizeof *room.rows, "row numbers of the sample"));
     MRC_TRY(read_sample(job, &room));
     mercer_matrix sample = mrc_rows(&room.points, 0, room.filled);
-    return build(job, &sample, job->stream.rows_known ? room.rows : NULL);
+    return build_iteration(job, &sample, job->stream.rows_known ? room.rows : NULL);
 }
 
-static mercer_status create(mrc_job *job, const mercer_matrix *first)
+static mercer_status create_iteration_job(mrc_job *job, const mercer_matrix *first)
 {
     MRC_TRY(mrc_alloc_zero(job->context, &job->state, 1, sizeof(solver_state), "the solver"));
-    return first ? build(job, first, NULL) : build_from_stream(job);
+    return first ? build_iteration(job, first, NULL) : build_from_stream(job);
 }
 
-static void destroy(mrc_job *job)
+static void destroy_iteration(mrc_job *job)
 {
     solver_state *self = job->state;
     mrc_matrix_destroy(job->backend, &self->rollback_weights);
@@ -231,7 +231,7 @@ static const mercer_matrix *weights(const mrc_job *job)
     return iteration->averaged > 0 ? &iteration->average : &iteration->alpha;
 }
 
-static void list(mrc_job *job, mrc_state *state)
+static void list_iteration(mrc_job *job, mrc_state *state)
 {
     solver_state *self = job->state;
     mrc_iteration *iteration = &self->iteration;
@@ -264,7 +264,7 @@ static void list(mrc_job *job, mrc_state *state)
 }
 
 /* Return whether all counts stay inside their matrices. */
-static bool check(const mrc_job *job)
+static bool check_weights(const mrc_job *job)
 {
     const mrc_iteration *iteration = &((const solver_state *)job->state)->iteration;
     return iteration->temporary.count >= 0 && iteration->temporary.count <= iteration->temporary.most &&
@@ -273,7 +273,7 @@ static bool check(const mrc_job *job)
 }
 
 /* Update the values that the trainer reports. */
-static void report(mrc_job *job)
+static void report_iteration(mrc_job *job)
 {
     const solver_state *self = job->state;
     const mrc_iteration *iteration = &self->iteration;
@@ -363,7 +363,7 @@ static mercer_status take_step(mrc_job *job, const mercer_batch *batch, mrc_loss
     MRC_TRY(status);
     mrc_loss_join(totals, &result);
     job->samples += batch->X.rows;
-    report(job);
+    report_iteration(job);
     return MERCER_OK;
 }
 
@@ -390,11 +390,11 @@ static mercer_status run_epoch(mrc_job *job, mercer_stop *stop)
         bool enough;
         MRC_TRY(job->host->poll(job, &enough));
         *stop = enough ? MERCER_STOP_CALLBACK : MERCER_STOP_FINISHED;
-        MRC_TRY(job->host->keep(job, mrc_job_candidate(job), *stop ? MRC_KEEP_NOW : MRC_KEEP_STEP));
+        MRC_TRY(job->host->save(job, mrc_job_candidate(job), *stop ? MRC_SAVE_NOW : MRC_SAVE_STEP));
         if (*stop) break;
     }
     mercer_status status = mrc_iteration_project(&((solver_state *)job->state)->iteration);
-    report(job);
+    report_iteration(job);
     return status == MERCER_ERROR_NUMERIC ? roll_back(job) : status;
 }
 
@@ -429,7 +429,7 @@ static mercer_status close_epoch(mrc_job *job, mercer_stop *stop)
                                 .steps = sums->steps,
                                 .projections = sums->projections};
     MRC_TRY(job->host->end_epoch(job, weights(job), &progress, stop));
-    return job->host->keep(job, mrc_job_candidate(job), *stop == MERCER_STOP_CALLBACK ? MRC_KEEP_NOW : MRC_KEEP_EPOCH);
+    return job->host->save(job, mrc_job_candidate(job), *stop == MERCER_STOP_CALLBACK ? MRC_SAVE_NOW : MRC_SAVE_EPOCH);
 }
 
 /* Take exact steps from the result of the iteration. Projector and kernel blocks are freed first, because the factor
@@ -438,20 +438,20 @@ static mercer_status polish(mrc_job *job, const mercer_matrix *result)
 {
     solver_state *self = job->state;
     /* a training that is resumed from this checkpoint begins with polishing */
-    MRC_TRY(job->host->keep(job, result, MRC_KEEP_NOW));
+    MRC_TRY(job->host->save(job, result, MRC_SAVE_NOW));
     mrc_projector_free(self->projector);
     self->projector = self->iteration.projector = NULL;
     mrc_kernel_blocks_destroy(&job->kernel_blocks);
     mercer_status status = mrc_polish(job, result);
-    report(job);
+    report_iteration(job);
     return status;
 }
 
-static mercer_status run(mrc_job *job)
+static mercer_status run_iteration(mrc_job *job)
 {
-    MRC_TRY(job->resuming ? job->host->recall(job) : job->host->keep(job, mrc_job_candidate(job), MRC_KEEP_NOW));
-    report(job);
-    mrc_centers_tell(&job->centers, MRC_READY, 1);
+    MRC_TRY(job->resuming ? job->host->restore(job) : job->host->save(job, mrc_job_candidate(job), MRC_SAVE_NOW));
+    report_iteration(job);
+    mrc_centers_notify(&job->centers, MRC_READY, 1);
     mercer_stop stop = MERCER_STOP_FINISHED;
     while (job->epoch < job->plan.public_plan.epochs && !stop) {
         MRC_TRY(run_epoch(job, &stop));
@@ -466,7 +466,7 @@ static mercer_status run(mrc_job *job)
 /* ---- Streaming ----------------------------------------------------------------------------------------------- */
 
 /* Takes steps on a batch of the caller, in pieces of at most the planned batch size. */
-static mercer_status step(mrc_job *job, const mercer_batch *batch)
+static mercer_status iteration_step(mrc_job *job, const mercer_batch *batch)
 {
     mrc_iteration *iteration = &((solver_state *)job->state)->iteration;
     int64_t most = job->plan.public_plan.batch;
@@ -479,28 +479,28 @@ static mercer_status step(mrc_job *job, const mercer_batch *batch)
                              .Y = mrc_rows(&batch->Y, first, rows),
                              .weights = batch->weights ? batch->weights + first : NULL};
         mrc_loss totals = {0};
-        MRC_TRY(mrc_sample_stream_enter(&job->stream, &part.Y));
+        MRC_TRY(mrc_sample_stream_to_units(&job->stream, &part.Y));
         MRC_TRY(take_step(job, &part, &totals));
         job->report.train_loss = mrc_loss_mean(&totals, batch->Y.cols);
     }
     return MERCER_OK;
 }
 
-static mercer_status finish(mrc_job *job)
+static mercer_status finish_iteration(mrc_job *job)
 {
     mercer_status status = mrc_iteration_project(&((solver_state *)job->state)->iteration);
-    report(job);
+    report_iteration(job);
     return status;
 }
 
 const mrc_solver_ops mrc_iteration_ops = {.choose = mrc_iteration_choose,
-                                          .settle = mrc_iteration_settle,
+                                          .complete_plan = mrc_iteration_complete_plan,
                                           .cost = mrc_iteration_cost,
-                                          .create = create,
-                                          .run = run,
-                                          .step = step,
-                                          .finish = finish,
-                                          .list = list,
-                                          .check = check,
+                                          .create = create_iteration_job,
+                                          .run = run_iteration,
+                                          .step = iteration_step,
+                                          .finish = finish_iteration,
+                                          .list = list_iteration,
+                                          .check = check_weights,
                                           .weights = weights,
-                                          .destroy = destroy};
+                                          .destroy = destroy_iteration};

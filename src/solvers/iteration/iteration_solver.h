@@ -7,7 +7,7 @@
 #include "solvers/solver.h"
 
 mercer_status mrc_iteration_choose(mrc_planner *planner);
-void mrc_iteration_settle(mrc_planner *planner);
+void mrc_iteration_complete_plan(mrc_planner *planner);
 void mrc_iteration_cost(const mrc_problem *problem, const mrc_plan *plan, mrc_solver_cost *out);
 
 /* step_bounds.c */

@@ -114,7 +114,7 @@ mercer_status mrc_raise_beta(mrc_centers *centers, mrc_sample_stream *stream, co
     MRC_TRY(raise_to(backend, &diagonal, fresh->rows, &seen));
     MRC_TRY(mrc_sample_stream_restart(stream, -1));
     for (mercer_batch batch = {.X.rows = 1}; batch.X.rows > 0;) {
-        mrc_centers_tell(centers, "step size", (double)stream->in_pass / (double)mrc_max(stream->source->rows, 1));
+        mrc_centers_notify(centers, "step size", (double)stream->in_pass / (double)mrc_max(stream->source->rows, 1));
         MRC_TRY(mrc_sample_stream_next(stream, MRC_READ_ROWS, &batch));
         MRC_TRY(backend->ops->kernel_diagonal(backend, kernel, &batch.X, &diagonal));
         MRC_TRY(raise_to(backend, &diagonal, batch.X.rows, &all));

@@ -72,7 +72,7 @@ void mrc_exact_cg_cost(const mrc_problem *problem, int64_t batch, double lambda,
 }
 
 /* Allocate the vectors as fields, each with the rows of this rank, and the scalars of every column. */
-static mercer_status allocate(cg_state *self, mrc_scope *scope)
+static mercer_status allocate_cg(cg_state *self, mrc_scope *scope)
 {
     mrc_centers *centers = self->exact->centers;
     int64_t c = self->exact->c;
@@ -135,7 +135,7 @@ static mercer_status check_columns(cg_state *self, bool freeze, double *largest)
 }
 
 /* Compute z = M^-1 r, then check the columns. */
-static mercer_status measure(cg_state *self, bool freeze, double *largest)
+static mercer_status measure_gradient(cg_state *self, bool freeze, double *largest)
 {
     MRC_TRY(mrc_normal_precondition(&self->normal, &self->r, &self->z));
     return check_columns(self, freeze, largest);
@@ -160,7 +160,7 @@ static mercer_status clear_column(cg_state *self, int64_t j)
 }
 
 /* Compute the initial r, d and loss, b (in q) and its size. */
-static mercer_status start(cg_state *self)
+static mercer_status start_cg(cg_state *self)
 {
     mrc_exact_solver *exact = self->exact;
     mrc_backend *backend = self->backend;
@@ -193,7 +193,7 @@ static mercer_status check_truth(cg_state *self, bool *drifted, bool *stop)
 {
     mrc_exact_solver *exact = self->exact;
     double recurrence = exact->relative_gradient, now = total(self, self->loss), truth;
-    MRC_TRY(measure(self, false, &truth));
+    MRC_TRY(measure_gradient(self, false, &truth));
     bool gain = now < (1 - NO_GAIN) * self->best_loss;
     if (now < self->best_loss) {
         self->best_loss = now;
@@ -225,7 +225,7 @@ static void choose_lengths(cg_state *self)
 }
 
 /* Compute d = z + beta d and swap the memory of d and z, so that the content of z is undefined afterwards. */
-static mercer_status turn(cg_state *self)
+static mercer_status turn_direction(cg_state *self)
 {
     MRC_TRY(dots(self, &self->z, &self->q, self->mixed));
     for (int64_t j = 0; j < self->exact->c; j++) self->factor[j] = -self->mixed[j] / self->curve[j];
@@ -258,9 +258,9 @@ static mercer_status one_step(cg_state *self, bool *stop)
     MRC_TRY(add_columns(self, 1, &self->d, &self->alpha));
     MRC_TRY(add_columns(self, -1, &self->q, &self->r));
     self->exact->steps_done++, self->since++;
-    MRC_TRY(measure(self, true, &self->exact->relative_gradient));
+    MRC_TRY(measure_gradient(self, true, &self->exact->relative_gradient));
     *stop = !any_active(self);
-    return *stop ? MERCER_OK : turn(self);
+    return *stop ? MERCER_OK : turn_direction(self);
 }
 
 /* Check that this rank's rows of alpha are finite, also after they are rounded to the type of the result. */
@@ -276,7 +276,7 @@ static mercer_status check_own(cg_state *self)
 }
 
 /* Copy alpha to the caller's field, on all ranks or on none. */
-static mercer_status publish(cg_state *self)
+static mercer_status publish_weights(cg_state *self)
 {
     mrc_centers *centers = self->exact->centers;
     bool bad;
@@ -310,14 +310,14 @@ static mercer_status find_fit(cg_state *self, double *fit)
 }
 
 /* Show alpha to the monitor; *stop becomes true if the monitor stops. z is overwritten. */
-static mercer_status report(cg_state *self, bool *stop)
+static mercer_status report_step(cg_state *self, bool *stop)
 {
     mrc_exact_solver *exact = self->exact;
     double loss;
     if (!exact->monitor) return MERCER_OK;
     MRC_TRY(find_fit(self, &loss));
     loss = shown_loss(self);
-    MRC_TRY(publish(self));
+    MRC_TRY(publish_weights(self));
     if (exact->monitor(exact->monitor_user, exact->steps_done, exact->relative_gradient,
                        self->normal.mass > 0 ? fmax(loss, 0) / self->normal.mass : 0))
         *stop = true;
@@ -357,21 +357,21 @@ void mrc_exact_cg_list(const mrc_exact_solver *exact, mrc_state *state)
 }
 
 /* Ask the caller to save the state if saving is due, or `now`. */
-static mercer_status keep(cg_state *self, bool now)
+static mercer_status save_cg(cg_state *self, bool now)
 {
-    return self->exact->keep ? self->exact->keep(self->exact->keep_user, now) : MERCER_OK;
+    return self->exact->save ? self->exact->save(self->exact->save_user, now) : MERCER_OK;
 }
 
 /* Start, or resume from a saved state: the factors are computed again, the vectors are restored. */
 static mercer_status begin_or_resume(cg_state *self)
 {
-    if (self->exact->recall) MRC_TRY(self->exact->recall(self->exact->keep_user));
+    if (self->exact->restore) MRC_TRY(self->exact->restore(self->exact->save_user));
     if (self->begun && (self->period < 1 || self->since < 0 || self->turns < 0))
         return mrc_fail(self->exact->centers->context, MERCER_ERROR_FORMAT,
                         "the checkpoint's numbers are out of range");
     if (self->begun) return mrc_normal_resume(&self->normal, self->normal.mass);
-    if (!self->exact->recall) MRC_TRY(keep(self, true));
-    MRC_TRY(start(self));
+    if (!self->exact->restore) MRC_TRY(save_cg(self, true));
+    MRC_TRY(start_cg(self));
     self->begun = true;
     return MERCER_OK;
 }
@@ -391,7 +391,7 @@ static mercer_status verify(cg_state *self)
 
 /* Choose the best alpha. If a recurrence in float leaves almost nothing of J, or a negative value, it is verified
    first. */
-static mercer_status settle(cg_state *self)
+static mercer_status finish_cg(cg_state *self)
 {
     mrc_exact_solver *exact = self->exact;
     double fit;
@@ -400,7 +400,7 @@ static mercer_status settle(cg_state *self)
     MRC_TRY(find_fit(self, &fit));
     if (exact->centers->real == MERCER_F32 && self->since > 0 && fit < DOUBTFUL * self->best_loss) {
         mercer_status status = exact->stream->stopped ? MERCER_OK : verify(self);
-        if (exact->stream->stopped) return keep(self, true);
+        if (exact->stream->stopped) return save_cg(self, true);
         MRC_TRY(status);
     }
     if (!(total(self, self->loss) <= self->best_loss)) {
@@ -417,12 +417,12 @@ static mercer_status settle(cg_state *self)
 
 /* Step until a stop criterion holds, then choose the best weights. The state is saved between passes only, where it is
    consistent. */
-static mercer_status iterate(cg_state *self)
+static mercer_status iterate_cg(cg_state *self)
 {
     mrc_exact_solver *exact = self->exact;
     mercer_status status = begin_or_resume(self);
     bool begun = status == MERCER_OK;
-    if (begun) mrc_centers_tell(exact->centers, MRC_READY, 1);
+    if (begun) mrc_centers_notify(exact->centers, MRC_READY, 1);
     bool stop = !any_active(self);
     for (; self->turns < exact->steps && !stop && status == MERCER_OK;) {
         int64_t before = exact->steps_done;
@@ -430,15 +430,16 @@ static mercer_status iterate(cg_state *self)
         if (status != MERCER_OK) break;
         self->turns++;
         bool stepped = exact->steps_done > before, enough = false;
-        if (stepped) status = report(self, &enough);
+        if (stepped) status = report_step(self, &enough);
         stop = stop || enough;
-        if (status == MERCER_OK && stepped) status = keep(self, enough);
+        if (status == MERCER_OK && stepped) status = save_cg(self, enough);
     }
     if (status != MERCER_OK && exact->stream->stopped)
-        status = keep(self, true); /* if stopped during a pass, this saves the state before it */
-    if (!begun) return status; /* settle needs the preconditioner, which may be missing; the weights stay unchanged */
+        status = save_cg(self, true); /* if stopped during a pass, this saves the state before it */
+    if (!begun)
+        return status; /* finish_cg needs the preconditioner, which may be missing; the weights stay unchanged */
     MRC_TRY(status);
-    MRC_TRY(settle(self));
+    MRC_TRY(finish_cg(self));
     if (self->broken && !self->progress)
         return mrc_fail(exact->centers->context, MERCER_ERROR_NUMERIC,
                         "solver cg: no step decreases the objective (curvature %g)", self->curve[0]);
@@ -446,7 +447,7 @@ static mercer_status iterate(cg_state *self)
         mrc_log(exact->centers->context, MERCER_LOG_INFO,
                 "conjugate gradients reached rounding after %lld steps at %.1e", (long long)exact->steps_done,
                 exact->relative_gradient);
-    return publish(self);
+    return publish_weights(self);
 }
 
 mercer_status mrc_exact_cg(mrc_exact_solver *exact, const mercer_matrix *alpha)
@@ -462,8 +463,8 @@ mercer_status mrc_exact_cg(mrc_exact_solver *exact, const mercer_matrix *alpha)
     MRC_TRY(mrc_exact_check_memory(exact, "cg", once.held));
     MRC_SCOPE(scope, centers->context);
     exact->running = &self;
-    mercer_status status = allocate(&self, &scope);
-    if (status == MERCER_OK) status = iterate(&self);
+    mercer_status status = allocate_cg(&self, &scope);
+    if (status == MERCER_OK) status = iterate_cg(&self);
     mrc_normal_destroy(&self.normal);
     exact->running = NULL;
     return status;

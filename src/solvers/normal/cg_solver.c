@@ -93,7 +93,7 @@ static void choose_preconditioner(mrc_planner *planner)
 }
 
 /* Choose the batch, the steps, the preconditioner and the caching that the planner should grant. */
-static mercer_status choose(mrc_planner *planner)
+static mercer_status choose_cg(mrc_planner *planner)
 {
     const mrc_plan_request *request = planner->request;
     mercer_plan *plan = planner->public_plan;
@@ -107,15 +107,15 @@ static mercer_status choose(mrc_planner *planner)
     /* Large caches are limited by memory bandwidth: half the bytes take half the time (for the loss of accuracy see
        spd.h). */
     planner->caching = (mrc_caching){.block = block,
-                                     .beside = block,
-                                     .again = true,
+                                     .block_with_cache = block,
+                                     .repeated = true,
                                      .half = request->roughness >= ROUGH,
                                      .half_from = HALF_CACHE_BYTES};
     return MERCER_OK;
 }
 
 /* Describe the final choices in the plan's text, when it is known what is cached. */
-static void settle(mrc_planner *planner)
+static void describe_cg(mrc_planner *planner)
 {
     const mrc_preconditioner_sizes *sizes = &planner->plan->preconditioner_sizes;
     mercer_plan *plan = planner->public_plan;
@@ -129,7 +129,7 @@ static void settle(mrc_planner *planner)
                      mrc_dtype_name(sizes->stored), (long long)sizes->basis, (long long)sizes->sample);
 }
 
-static void cost(const mrc_problem *problem, const mrc_plan *plan, mrc_solver_cost *out)
+static void cg_cost(const mrc_problem *problem, const mrc_plan *plan, mrc_solver_cost *out)
 {
     const mercer_plan *sizes = &plan->public_plan;
     double p = (double)problem->p, c = (double)problem->c, e = (double)problem->real_size;
@@ -152,7 +152,7 @@ static void cost(const mrc_problem *problem, const mrc_plan *plan, mrc_solver_co
 /* ---- Training ------------------------------------------------------------------------------------------------ */
 
 /* Monitor: pass the progress of a step to the trainer; true stops. */
-static bool watch(void *user, int64_t step, double relative_gradient, double loss)
+static bool watch_cg(void *user, int64_t step, double relative_gradient, double loss)
 {
     mrc_job *job = user;
     mrc_exact_job *self = job->state;
@@ -169,25 +169,25 @@ static bool watch(void *user, int64_t step, double relative_gradient, double los
 }
 
 /* Save the state by the trainer, which decides whether it is due. */
-static mercer_status keep(void *user, bool now)
+static mercer_status save_cg_state(void *user, bool now)
 {
     mrc_job *job = user;
-    return job->host->keep(job, mrc_exact_weights(job), now ? MRC_KEEP_NOW : MRC_KEEP_EPOCH);
+    return job->host->save(job, mrc_exact_weights(job), now ? MRC_SAVE_NOW : MRC_SAVE_EPOCH);
 }
 
-static mercer_status recall(void *user)
+static mercer_status restore_cg_state(void *user)
 {
     mrc_job *job = user;
-    return job->host->recall(job);
+    return job->host->restore(job);
 }
 
-static void list(mrc_job *job, mrc_state *state)
+static void list_cg(mrc_job *job, mrc_state *state)
 {
     mrc_exact_cg_list(&((mrc_exact_job *)job->state)->exact, state);
 }
 
 /* Train: all steps in one call. Slack is used only if the user did not set a number of steps. */
-static mercer_status run(mrc_job *job)
+static mercer_status run_cg(mrc_job *job)
 {
     mrc_exact_job *self = job->state;
     mrc_exact_solver *exact = &self->exact;
@@ -195,8 +195,8 @@ static mercer_status run(mrc_job *job)
     exact->steps = self->steps = job->plan.public_plan.epochs;
     exact->tolerance = TOLERANCE, exact->slack = job->options.epochs > 0 ? 0 : SLACK;
     exact->preconditioner_sizes = job->plan.preconditioner_sizes;
-    exact->monitor = watch, exact->keep = keep, exact->recall = job->resuming ? recall : NULL;
-    exact->monitor_user = exact->keep_user = job;
+    exact->monitor = watch_cg, exact->save = save_cg_state, exact->restore = job->resuming ? restore_cg_state : NULL;
+    exact->monitor_user = exact->save_user = job;
     MRC_TRY(mrc_exact_run(job, exact, &self->alpha, mrc_exact_cg));
     MRC_TRY(self->status);
     job->report.stopped = job->stream.stopped ? MERCER_STOP_CALLBACK : self->stop;
@@ -206,12 +206,12 @@ static mercer_status run(mrc_job *job)
     return MERCER_OK;
 }
 
-const mrc_solver_ops mrc_cg_ops = {.choose = choose,
-                                   .settle = settle,
-                                   .cost = cost,
+const mrc_solver_ops mrc_cg_ops = {.choose = choose_cg,
+                                   .complete_plan = describe_cg,
+                                   .cost = cg_cost,
                                    .create = mrc_exact_create,
-                                   .run = run,
-                                   .list = list,
+                                   .run = run_cg,
+                                   .list = list_cg,
                                    .weights = mrc_exact_weights,
                                    .destroy = mrc_exact_destroy};
 
@@ -231,8 +231,9 @@ mercer_status mrc_polish(mrc_job *job, const mercer_matrix *alpha)
     /* Create new kernel blocks: those of the iteration have small batches, and passes are faster with large ones. */
     MRC_OWNED(mrc_kernel_blocks_destroy) mrc_kernel_blocks kernel_blocks = {0};
     int64_t rows = mrc_min(MRC_READ_ROWS, job->n);
-    int64_t keep_bytes = mrc_min(job->plan.keep_bytes, rows * job->centers.p * mrc_dtype_size(job->centers.real));
-    MRC_TRY(mrc_kernel_blocks_create(&kernel_blocks, &job->centers, rows, keep_bytes,
+    int64_t batch_block_bytes =
+        mrc_min(job->plan.batch_block_bytes, rows * job->centers.p * mrc_dtype_size(job->centers.real));
+    MRC_TRY(mrc_kernel_blocks_create(&kernel_blocks, &job->centers, rows, batch_block_bytes,
                                      job->plan.public_plan.cache_data ? job->n : 0, job->centers.real));
     mrc_exact_solver exact = mrc_exact_of(job, &kernel_blocks);
     exact.steps = job->options.polish, exact.tolerance = TOLERANCE;

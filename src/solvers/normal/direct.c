@@ -89,7 +89,7 @@ mercer_status mrc_exact_check_memory(const mrc_exact_solver *exact, const char *
 }
 
 /* Allocate everything for all p centers: this solver needs them all on each rank. */
-static mercer_status prepare(direct_state *self, mrc_scope *scope)
+static mercer_status prepare_direct(direct_state *self, mrc_scope *scope)
 {
     mrc_backend *backend = self->backend;
     int64_t p = self->centers->p, c = self->exact->c;
@@ -216,7 +216,7 @@ static mercer_status sum_samples(direct_state *self)
 
 /* Refine beta += (G + lambda I)^-1 (R - (G + lambda I) beta), which removes the effect of a jitter as far as
    possible. */
-static mercer_status refine(direct_state *self, const mercer_matrix *factor)
+static mercer_status refine_direct(direct_state *self, const mercer_matrix *factor)
 {
     mrc_backend *backend = self->backend;
     mercer_matrix step;
@@ -230,7 +230,7 @@ static mercer_status refine(direct_state *self, const mercer_matrix *factor)
 }
 
 /* Compute beta, then alpha in its place. */
-static mercer_status solve(direct_state *self)
+static mercer_status solve_direct(direct_state *self)
 {
     mrc_backend *backend = self->backend;
     mrc_exact_solver *exact = self->exact;
@@ -249,7 +249,7 @@ static mercer_status solve(direct_state *self)
     exact->jitter = fmax(exact->jitter, jitter);
     MRC_TRY(backend->ops->copy(backend, &self->beta, &self->right));
     MRC_TRY(mrc_spd_solve(self->centers, &factor, &self->beta));
-    MRC_TRY(refine(self, &factor));
+    MRC_TRY(refine_direct(self, &factor));
     return backend->ops->triangular_solve(backend, &self->l, true, &self->beta);
 }
 
@@ -266,12 +266,12 @@ mercer_status mrc_exact_direct(mrc_exact_solver *exact, const mercer_matrix *alp
     MRC_TRY(mrc_exact_check_memory(exact, "direct", mrc_exact_direct_bytes(&problem, self.rows)));
     double since = mrc_seconds();
     MRC_SCOPE(scope, centers->context);
-    MRC_TRY(prepare(&self, &scope));
+    MRC_TRY(prepare_direct(&self, &scope));
     mrc_lap(&since, &exact->times.setup);
-    mrc_centers_tell(centers, "normal equations", -1);
+    mrc_centers_notify(centers, "normal equations", -1);
     MRC_TRY(sum_samples(&self));
     since = mrc_seconds();
-    MRC_TRY(solve(&self));
+    MRC_TRY(solve_direct(&self));
     mrc_lap(&since, &exact->times.solve);
     exact->mass = self.mass;
     mercer_matrix own = mrc_rows(&self.beta, centers->first, centers->z.rows);
@@ -282,7 +282,7 @@ mercer_status mrc_exact_direct(mrc_exact_solver *exact, const mercer_matrix *alp
 /* ---- As a solver --------------------------------------------------------------------------------------------- */
 
 /* Predict the memory, the flops and the messages of training. In double the products with G dominate. */
-static void cost(const mrc_problem *problem, const mrc_plan *plan, mrc_solver_cost *out)
+static void direct_cost(const mrc_problem *problem, const mrc_plan *plan, mrc_solver_cost *out)
 {
     double p = (double)problem->p, d = (double)problem->d, c = (double)problem->c, e = (double)problem->real_size;
     double rounded =
@@ -300,15 +300,15 @@ static void cost(const mrc_problem *problem, const mrc_plan *plan, mrc_solver_co
     mrc_cost_sums(&out->batch, problem, m * c * e, 1);
 }
 
-static mercer_status run(mrc_job *job)
+static mercer_status run_direct(mrc_job *job)
 {
     return mrc_exact_run_once(job, mrc_exact_direct);
 }
 
 const mrc_solver_ops mrc_direct_ops = {.choose = mrc_exact_choose_once,
-                                       .settle = mrc_exact_settle_once,
-                                       .cost = cost,
+                                       .complete_plan = mrc_exact_complete_plan_once,
+                                       .cost = direct_cost,
                                        .create = mrc_exact_create,
-                                       .run = run,
+                                       .run = run_direct,
                                        .weights = mrc_exact_weights,
                                        .destroy = mrc_exact_destroy};

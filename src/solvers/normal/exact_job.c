@@ -77,7 +77,7 @@ mercer_status mrc_exact_choose_once(mrc_planner *planner)
     return MERCER_OK;
 }
 
-void mrc_exact_settle_once(mrc_planner *planner)
+void mrc_exact_complete_plan_once(mrc_planner *planner)
 {
     mrc_plan_say(planner->public_plan, "reads batches of %lld\n", (long long)planner->public_plan->batch);
 }
@@ -100,7 +100,7 @@ mercer_status mrc_exact_run_once(mrc_job *job,
     const mercer_matrix *alpha = mrc_exact_weights(job);
     mrc_exact_solver exact = mrc_exact_of(job, &job->kernel_blocks);
     /* Save that training has begun; a resumed training starts again. */
-    MRC_TRY(job->resuming ? job->host->recall(job) : job->host->keep(job, alpha, MRC_KEEP_NOW));
+    MRC_TRY(job->resuming ? job->host->restore(job) : job->host->save(job, alpha, MRC_SAVE_NOW));
     mercer_status status = mrc_exact_run(job, &exact, alpha, call);
     job->report.epochs = 1;
     if (job->stream.stopped) { /* there is no partial solution: the weights are unchanged */

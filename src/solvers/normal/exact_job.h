@@ -30,7 +30,7 @@ void mrc_exact_report(mrc_job *job);
 /* For solvers that read the samples once and then solve equations (direct, krr): their plan, and their run, with one
    more pass that computes the loss of the returned weights unless it is known. */
 mercer_status mrc_exact_choose_once(mrc_planner *planner);
-void mrc_exact_settle_once(mrc_planner *planner);
+void mrc_exact_complete_plan_once(mrc_planner *planner);
 mercer_status mrc_exact_run_once(mrc_job *job,
                                  mercer_status (*call)(mrc_exact_solver *exact, const mercer_matrix *alpha));
 

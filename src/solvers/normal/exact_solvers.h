@@ -43,10 +43,10 @@ typedef struct mrc_exact_solver {
     mrc_exact_monitor monitor;
     void *monitor_user;
     int64_t memory; /* bytes it may hold; 0: no limit */
-    /* cg: keep saves the state if saving is due or `now` is set, recall restores it. NULL: not supported. */
-    mercer_status (*keep)(void *user, bool now);
-    mercer_status (*recall)(void *user);
-    void *keep_user;
+    /* cg: save the state if saving is due or `now` is set; restore it. NULL: not supported. */
+    mercer_status (*save)(void *user, bool now);
+    mercer_status (*restore)(void *user);
+    void *save_user;
     void *running; /* cg: state of the current run, for mrc_exact_cg_list */
     /* results */
     int64_t steps_done;

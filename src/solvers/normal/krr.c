@@ -77,7 +77,7 @@ mrc_bytes mrc_exact_krr_bytes(const mrc_problem *problem)
 /* ---- The equations ------------------------------------------------------------------------------------------- */
 
 /* Allocate the vectors, the factor and, if it fits, the stored K. Every rank holds all centers. */
-static mercer_status prepare(krr_state *self, mrc_scope *scope)
+static mercer_status prepare_krr(krr_state *self, mrc_scope *scope)
 {
     mrc_backend *backend = self->backend;
     int64_t p = self->centers->p, c = self->exact->c;
@@ -154,12 +154,12 @@ static mercer_status form_rows(krr_state *self, int64_t first, int64_t count)
 }
 
 /* Form the lower triangle of A, its diagonal raised by `shift`, in the factor. */
-static mercer_status form(krr_state *self, double shift)
+static mercer_status form_krr(krr_state *self, double shift)
 {
     mrc_backend *backend = self->backend;
     int64_t p = self->z.rows;
     for (int64_t first = 0; first < p; first += BLOCK) {
-        mrc_centers_tell(self->centers, "kernel matrix of centers", (double)first / (double)p);
+        mrc_centers_notify(self->centers, "kernel matrix of centers", (double)first / (double)p);
         MRC_TRY(form_rows(self, first, mrc_min(BLOCK, p - first)));
     }
     self->evaluated = self->kept.data != NULL;
@@ -178,8 +178,8 @@ static mercer_status factor_as(krr_state *self, mrc_scope *scope, mercer_dtype d
     MRC_TRY(mrc_scope_reserve(scope, backend, &self->factor, p, p, dtype, "the factor"));
     *found = false;
     while (shift <= most) {
-        MRC_TRY(form(self, shift));
-        mrc_centers_tell(self->centers, "factorization", -1);
+        MRC_TRY(form_krr(self, shift));
+        mrc_centers_notify(self->centers, "factorization", -1);
         MRC_TRY(backend->ops->cholesky(backend, &self->factor, &bad));
         self->centers->flops += (double)p * (double)p * (double)p / 3;
         *found = bad < 0;
@@ -210,7 +210,8 @@ static mercer_status multiply_kept(krr_state *self, const mercer_matrix *v, cons
 }
 
 /* Compute out = K v + mu u. */
-static mercer_status multiply(krr_state *self, const mercer_matrix *v, const mercer_matrix *u, const mercer_matrix *out)
+static mercer_status multiply_krr(krr_state *self, const mercer_matrix *v, const mercer_matrix *u,
+                                  const mercer_matrix *out)
 {
     mrc_backend *backend = self->backend;
     MRC_TRY(self->kept.data ? multiply_kept(self, v, out)
@@ -221,7 +222,7 @@ static mercer_status multiply(krr_state *self, const mercer_matrix *v, const mer
 }
 
 /* Compute s = (L L')^-1 r. */
-static mercer_status precondition(krr_state *self)
+static mercer_status precondition_krr(krr_state *self)
 {
     mrc_backend *backend = self->backend;
     const mercer_matrix *at = self->factor.dtype == MERCER_F32 ? &self->rough : &self->s;
@@ -242,7 +243,7 @@ static mercer_status add_columns(krr_state *self, double sign, const double *fac
 }
 
 /* Find the largest |r_j| / |y_j|. */
-static mercer_status measure(krr_state *self, double *largest)
+static mercer_status measure_residual(krr_state *self, double *largest)
 {
     double *squares = self->some;
     MRC_TRY(self->backend->ops->column_dots(self->backend, &self->r, &self->r, squares));
@@ -253,18 +254,18 @@ static mercer_status measure(krr_state *self, double *largest)
 }
 
 /* Take one step of conjugate gradients in double, for all columns in one product with K. */
-static mercer_status step(krr_state *self)
+static mercer_status krr_step(krr_state *self)
 {
     const mrc_backend_ops *ops = self->backend->ops;
     int64_t c = self->exact->c;
     double *some = self->some;
     mercer_matrix *product = &self->y; /* overwrites the targets, which were copied to r */
-    MRC_TRY(multiply(self, &self->direction, &self->direction, product));
+    MRC_TRY(multiply_krr(self, &self->direction, &self->direction, product));
     MRC_TRY(ops->column_dots(self->backend, &self->direction, product, some));
     for (int64_t j = 0; j < c; j++) some[j] = some[j] > 0 ? self->rs[j] / some[j] : 0; /* step lengths */
     MRC_TRY(add_columns(self, 1, some, &self->direction, &self->alpha));
     MRC_TRY(add_columns(self, -1, some, product, &self->r));
-    MRC_TRY(precondition(self));
+    MRC_TRY(precondition_krr(self));
     for (int64_t j = 0; j < c; j++) some[j] = self->rs[j];
     MRC_TRY(ops->column_dots(self->backend, &self->r, &self->s, self->rs));
     for (int64_t j = 0; j < c; j++)
@@ -274,7 +275,7 @@ static mercer_status step(krr_state *self)
 }
 
 /* Solve for alpha, starting from 0. Ends when the residual is small enough, or when steps no longer reduce it. */
-static mercer_status solve(krr_state *self)
+static mercer_status solve_krr(krr_state *self)
 {
     const mrc_backend_ops *ops = self->backend->ops;
     mrc_exact_solver *exact = self->exact;
@@ -282,16 +283,16 @@ static mercer_status solve(krr_state *self)
     MRC_TRY(ops->column_dots(self->backend, &self->y, &self->y, self->norms));
     MRC_TRY(ops->copy(self->backend, &self->r, &self->y));
     MRC_TRY(ops->clear(self->backend, &self->alpha));
-    MRC_TRY(precondition(self));
+    MRC_TRY(precondition_krr(self));
     MRC_TRY(ops->column_dots(self->backend, &self->r, &self->s, self->rs));
     MRC_TRY(ops->copy(self->backend, &self->direction, &self->s));
     for (int64_t no_gain = 0; exact->steps_done < MOST_STEPS && no_gain < NO_GAIN_STEPS; exact->steps_done++) {
-        MRC_TRY(measure(self, &residual));
+        MRC_TRY(measure_residual(self, &residual));
         if (!(residual > enough)) break;
         no_gain = residual < 0.9 * best ? 0 : no_gain + 1;
         best = fmin(best, residual);
-        mrc_centers_tell(self->centers, "equations", fmin(1, log(residual) / log(enough)));
-        MRC_TRY(step(self));
+        mrc_centers_notify(self->centers, "equations", fmin(1, log(residual) / log(enough)));
+        MRC_TRY(krr_step(self));
     }
     exact->relative_gradient = residual;
     if (residual <= USELESS) return MERCER_OK;
@@ -321,7 +322,7 @@ static mercer_status measure_fit(krr_state *self)
         MRC_TRY(ops->copy(self->backend, lost, rounded));
     }
     MRC_TRY(ops->axpby(self->backend, 1, &self->alpha, -1, lost));
-    MRC_TRY(multiply(self, lost, &self->alpha, error));
+    MRC_TRY(multiply_krr(self, lost, &self->alpha, error));
     MRC_TRY(ops->axpby(self->backend, 1, &self->r, 1, error));
     MRC_TRY(ops->copy(self->backend, &self->s, error));
     MRC_TRY(ops->scale_rows(self->backend, &self->s, self->weights));
@@ -346,7 +347,7 @@ static mercer_status answer_with(krr_state *self, mercer_dtype dtype, double mos
     MRC_TRY(factor_as(self, &scope, dtype, most, found));
     mrc_lap(&since, &self->exact->times.setup);
     if (!*found) return MERCER_OK;
-    MRC_TRY(solve(self));
+    MRC_TRY(solve_krr(self));
     MRC_TRY(measure_fit(self));
     mrc_lap(&since, &self->exact->times.solve);
     return MERCER_OK;
@@ -429,14 +430,14 @@ mercer_status mrc_exact_krr(mrc_exact_solver *exact, const mercer_matrix *alpha)
     mrc_problem problem = mrc_exact_problem(exact);
     MRC_TRY(mrc_exact_check_memory(exact, "krr", mrc_exact_krr_bytes(&problem)));
     MRC_SCOPE(scope, centers->context);
-    MRC_TRY(prepare(&self, &scope));
+    MRC_TRY(prepare_krr(&self, &scope));
     if (centers->real == MERCER_F32) return find_float_weights(&self, alpha);
     self.floor = 16 * DBL_EPSILON * (double)centers->p;
     return find_weights(&self, alpha);
 }
 
 /* Predict the cost of training. STEPS: typical number of steps of conjugate gradients with a factor in float. */
-static void cost(const mrc_problem *problem, const mrc_plan *plan, mrc_solver_cost *out)
+static void krr_cost(const mrc_problem *problem, const mrc_plan *plan, mrc_solver_cost *out)
 {
     enum { STEPS = 4 };
     double p = (double)problem->p, c = (double)problem->c, pair = mrc_problem_features(problem);
@@ -459,14 +460,14 @@ static void cost(const mrc_problem *problem, const mrc_plan *plan, mrc_solver_co
     set_up->alike = set_up->flops + set_up->doubles + set_up->waiting;
 }
 
-static mercer_status choose(mrc_planner *planner)
+static mercer_status choose_krr(mrc_planner *planner)
 {
     planner->plan->on_samples = planner->request->on_samples;
     return mrc_exact_choose_once(planner);
 }
 
 /* Create the weights. Fails if the centers are not the samples, which K as a square matrix requires. */
-static mercer_status create(mrc_job *job, const mercer_matrix *first)
+static mercer_status create_krr(mrc_job *job, const mercer_matrix *first)
 {
     if (!job->plan.on_samples)
         return mrc_fail(job->context, MERCER_ERROR_DATA,
@@ -476,15 +477,15 @@ static mercer_status create(mrc_job *job, const mercer_matrix *first)
     return mrc_exact_create(job, first);
 }
 
-static mercer_status run(mrc_job *job)
+static mercer_status run_krr(mrc_job *job)
 {
     return mrc_exact_run_once(job, mrc_exact_krr);
 }
 
-const mrc_solver_ops mrc_krr_ops = {.choose = choose,
-                                    .settle = mrc_exact_settle_once,
-                                    .cost = cost,
-                                    .create = create,
-                                    .run = run,
+const mrc_solver_ops mrc_krr_ops = {.choose = choose_krr,
+                                    .complete_plan = mrc_exact_complete_plan_once,
+                                    .cost = krr_cost,
+                                    .create = create_krr,
+                                    .run = run_krr,
                                     .weights = mrc_exact_weights,
                                     .destroy = mrc_exact_destroy};

@@ -49,7 +49,7 @@
 /* ---- Life ---------------------------------------------------------------------------------------------------- */
 
 /* Allocate vectors and batch buffers. Those that are multiplied have 2 c columns, for d and alpha side by side. */
-static mercer_status allocate(mrc_normal *self)
+static mercer_status allocate_normal(mrc_normal *self)
 {
     mrc_centers *centers = self->centers;
     mrc_backend *backend = self->backend;
@@ -75,7 +75,7 @@ mercer_status mrc_normal_create(mrc_normal *out, mrc_exact_solver *exact)
     mrc_centers *centers = exact->centers;
     *out =
         (mrc_normal){.exact = exact, .centers = centers, .backend = centers->backend, .p = centers->p, .c = exact->c};
-    mercer_status status = allocate(out);
+    mercer_status status = allocate_normal(out);
     if (status != MERCER_OK) mrc_normal_destroy(out);
     return status;
 }
@@ -133,7 +133,7 @@ static mercer_status residuals(mrc_normal *self, pass_kind kind, const mercer_ba
 }
 
 /* Compute sum += h, or sum = h for the first batch, in double; self->both is scratch. */
-static mercer_status accumulate(mrc_normal *self, const mercer_matrix *h, const mercer_matrix *sum, bool first)
+static mercer_status accumulate_sums(mrc_normal *self, const mercer_matrix *h, const mercer_matrix *sum, bool first)
 {
     mrc_backend *backend = self->backend;
     mercer_matrix wide = mrc_shaped(&self->both, h->rows, h->cols);
@@ -170,7 +170,7 @@ static mercer_status pass(mrc_normal *self, pass_kind kind, double *fit)
         MRC_TRY(residuals(self, kind, &batch, &g, fit));
         mrc_lap(&since, &exact->times.forward);
         MRC_TRY(mrc_kernel_blocks_transpose(exact->kernel_blocks, &batch, &g, &h));
-        MRC_TRY(accumulate(self, &h, &sum, first));
+        MRC_TRY(accumulate_sums(self, &h, &sum, first));
         mrc_lap(&since, &exact->times.gradient);
         first = false;
         for (int64_t i = 0; i < m && begin; i++) self->mass += batch.weights ? batch.weights[i] : 1;
@@ -249,7 +249,7 @@ mercer_status mrc_normal_unit_columns(mrc_normal *self, const mercer_matrix *x, 
 }
 
 /* Set v = d with its columns scaled to about unit length; with alpha, v = [d | alpha], alpha unscaled. */
-static mercer_status load(mrc_normal *self, const mercer_matrix *d, const mercer_matrix *alpha)
+static mercer_status load_directions(mrc_normal *self, const mercer_matrix *d, const mercer_matrix *alpha)
 {
     mrc_backend *backend = self->backend;
     int64_t c = self->c, columns = alpha ? 2 * c : c;
@@ -266,7 +266,7 @@ mercer_status mrc_normal_apply(mrc_normal *self, const mercer_matrix *d, const m
                                const mercer_matrix *work)
 {
     mrc_backend *backend = self->backend;
-    MRC_TRY(load(self, d, alpha));
+    MRC_TRY(load_directions(self, d, alpha));
     MRC_TRY(pass(self, alpha ? PASS_BOTH : PASS_STEP, alpha ? fit : NULL));
     mercer_matrix sum = mrc_shaped(&self->sum, self->sum.rows, alpha ? 2 * self->c : self->c);
     mercer_matrix left = mrc_columns(&sum, 0, self->c), right = mrc_columns(&sum, self->c, self->c);

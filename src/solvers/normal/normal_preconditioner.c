@@ -184,7 +184,7 @@ mercer_dtype mrc_normal_factor_type(const mrc_normal *self)
 }
 
 /* Factor K_d, then compute what depends on its jitter: rho, t and the second factor. */
-static mercer_status factor(mrc_normal *self)
+static mercer_status factor_kernel(mrc_normal *self)
 {
     mrc_centers *centers = self->centers;
     mrc_backend *backend = self->backend;
@@ -198,7 +198,7 @@ static mercer_status factor(mrc_normal *self)
     MRC_TRY(mrc_matrix_create(backend, &self->l, self->p, self->p, type, "the factor of K(Z, Z)"));
     if (type == MERCER_F32 && self->exact->lambda > 0) {
         MRC_TRY(mrc_matrix_create(backend, &self->kernel, self->p, self->p, type, "K(Z, Z)"));
-        mrc_centers_tell(centers, "kernel matrix of centers", -1);
+        mrc_centers_notify(centers, "kernel matrix of centers", -1);
         MRC_TRY(mrc_points_eval(centers, &z, &z, &self->kernel));
         job.points = NULL, job.matrix = &self->kernel;
     }
@@ -213,7 +213,8 @@ mercer_status mrc_normal_factor(mrc_normal *self)
 {
     double since = mrc_seconds();
     self->weight = (double)self->p / self->mass;
-    mercer_status status = self->exact->preconditioner_sizes.basis > 0 ? make_preconditioner(self) : factor(self);
+    mercer_status status =
+        self->exact->preconditioner_sizes.basis > 0 ? make_preconditioner(self) : factor_kernel(self);
     mrc_lap(&since, &self->exact->times.setup);
     return status;
 }
@@ -290,7 +291,7 @@ static mercer_status multiply_whole(mrc_normal *self, mercer_matrix *all)
 }
 
 /* Apply M^-1 to r with unit columns: the polynomial P twice, or the two factors. */
-static mercer_status precondition(mrc_normal *self, const mercer_matrix *r, const mercer_matrix *z)
+static mercer_status precondition_unit(mrc_normal *self, const mercer_matrix *r, const mercer_matrix *z)
 {
     if (self->exact->preconditioner_sizes.basis > 0) {
         mercer_matrix v = mrc_shaped(&self->v, self->v.rows, self->c);
@@ -312,7 +313,7 @@ static mercer_status precondition(mrc_normal *self, const mercer_matrix *r, cons
 mercer_status mrc_normal_precondition(mrc_normal *self, const mercer_matrix *r, const mercer_matrix *z)
 {
     double since = mrc_seconds();
-    mercer_status status = precondition(self, r, z);
+    mercer_status status = precondition_unit(self, r, z);
     mrc_lap(&since, &self->exact->times.solve);
     return status;
 }

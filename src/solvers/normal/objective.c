@@ -25,7 +25,8 @@ typedef struct pair_of_blocks {
     double *sums;
 } pair_of_blocks;
 
-static mercer_status create(mrc_centers *centers, mrc_scope *scope, pair_of_blocks *blocks, int64_t rows, int64_t c)
+static mercer_status create_pair(mrc_centers *centers, mrc_scope *scope, pair_of_blocks *blocks, int64_t rows,
+                                 int64_t c)
 {
     MRC_TRY(mrc_scope_matrix(scope, centers->backend, &blocks->a, rows, c, centers->real, "predictions"));
     MRC_TRY(mrc_scope_matrix(scope, centers->backend, &blocks->b, rows, c, centers->real, "labels"));
@@ -95,7 +96,7 @@ mercer_status mrc_objective(mrc_exact_solver *exact, const mercer_matrix *alpha,
     int64_t rows = mrc_max(exact->kernel_blocks->most_rows, mrc_min(centers->p, CENTERS_AT_A_TIME));
     double squares = 0, form = 0;
     MRC_SCOPE(scope, centers->context);
-    MRC_TRY(create(centers, &scope, &blocks, rows, exact->c));
+    MRC_TRY(create_pair(centers, &scope, &blocks, rows, exact->c));
     if (fit) MRC_TRY(sum_samples(exact, alpha, &blocks, &squares));
     if (ridge) MRC_TRY(sum_centers(centers, alpha, &blocks, &form));
     if (fit) *fit = squares;

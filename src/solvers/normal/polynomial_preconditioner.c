@@ -241,7 +241,7 @@ static double error_of(int64_t k, double a, double b)
 
 /* Compute Newton's form of the polynomial that equals h in the Chebyshev nodes of [a, b], ordered from both ends
    inward. */
-static void interpolate(mrc_preconditioner *self, double a, double b, double tau)
+static void interpolate_root(mrc_preconditioner *self, double a, double b, double tau)
 {
     int64_t count = self->degree + 1;
     for (int64_t i = 0; i < count; i++) {
@@ -282,7 +282,7 @@ static mercer_status choose_polynomial(mrc_preconditioner *self, const double *t
     a = fmin(fmax(a, b / WIDEST), b / 2);
     for (self->degree = 0; self->degree < MRC_LARGEST_DEGREE; self->degree++)
         if (error_of(self->degree, a, b) <= WORST_ERROR) break;
-    interpolate(self, a, b, tau);
+    interpolate_root(self, a, b, tau);
     mrc_log(centers->context, MERCER_LOG_DEBUG,
             "conjugate gradients: %lld directions, a polynomial of degree %lld on %.3e .. %.3e of the mean diagonal",
             (long long)self->q, (long long)self->degree, a / self->mean, b / self->mean);
@@ -293,7 +293,8 @@ static mercer_status choose_polynomial(mrc_preconditioner *self, const double *t
 
 /* Compute and store the columns of K from `first` on, those of the centers z, and F = K U, or F += these columns' part
    of it. u: the rows of U of these centers. */
-static mercer_status evaluate(mrc_preconditioner *self, int64_t first, const mercer_matrix *z, const mercer_matrix *u)
+static mercer_status evaluate_columns(mrc_preconditioner *self, int64_t first, const mercer_matrix *z,
+                                      const mercer_matrix *u)
 {
     mrc_centers *centers = self->centers;
     mercer_matrix columns = mrc_columns(&self->k, first, z->rows),
@@ -313,11 +314,11 @@ static mercer_status evaluate_strips(mrc_preconditioner *self, const mercer_matr
     mrc_centers *centers = self->centers;
     for (int64_t first = 0; first < centers->p; first += STRIP) {
         int64_t count = mrc_min(STRIP, centers->p - first);
-        mrc_centers_tell(centers, "kernel matrix of centers", (double)first / (double)centers->p);
+        mrc_centers_notify(centers, "kernel matrix of centers", (double)first / (double)centers->p);
         mercer_matrix z = mrc_rows(points, 0, count), u = mrc_rows(rows, 0, count);
         MRC_TRY(mrc_centers_range(centers, NULL, first, count, &z));
         MRC_TRY(mrc_centers_range(centers, &self->g, first, count, &u));
-        MRC_TRY(evaluate(self, first, &z, &u));
+        MRC_TRY(evaluate_columns(self, first, &z, &u));
     }
     return MERCER_OK;
 }
@@ -328,7 +329,7 @@ static mercer_status evaluate_all(mrc_preconditioner *self)
     mrc_centers *centers = self->centers;
     int64_t strip = mrc_min(STRIP, centers->p);
     mercer_matrix z, u;
-    if (centers->all_shards == 1) return evaluate(self, 0, &centers->z, &self->g);
+    if (centers->all_shards == 1) return evaluate_columns(self, 0, &centers->z, &self->g);
     MRC_SCOPE(scope, centers->context);
     MRC_TRY(mrc_scope_points(&scope, centers, &z, strip, "a strip of the centers"));
     MRC_TRY(
@@ -337,7 +338,7 @@ static mercer_status evaluate_all(mrc_preconditioner *self)
 }
 
 /* Replace a field (rows, q) by its product with v (q, k) f64. */
-static mercer_status turn(mrc_preconditioner *self, mercer_matrix *field, const mercer_matrix *v)
+static mercer_status rotate_field(mrc_preconditioner *self, mercer_matrix *field, const mercer_matrix *v)
 {
     mrc_centers *centers = self->centers;
     mrc_backend *backend = centers->backend;
@@ -383,13 +384,13 @@ static mercer_status make_basis(mrc_preconditioner *self, double *theta)
     MRC_TRY(mrc_scope_matrix(&scope, backend, &v, q, q, MERCER_F64, "the coarse matrix"));
     MRC_TRY(rayleigh_ritz(self, &t, &a, &v, theta, &self->q));
     v.cols = self->q;
-    MRC_TRY(turn(self, &self->g, &v));
-    return turn(self, &self->f, &v);
+    MRC_TRY(rotate_field(self, &self->g, &v));
+    return rotate_field(self, &self->f, &v);
 }
 
 /* ---- Life ---------------------------------------------------------------------------------------------------- */
 
-static mercer_status allocate(mrc_preconditioner *self, int64_t c, mercer_dtype stored)
+static mercer_status allocate_preconditioner(mrc_preconditioner *self, int64_t c, mercer_dtype stored)
 {
     mrc_centers *centers = self->centers;
     mrc_backend *backend = centers->backend;
@@ -410,7 +411,8 @@ static mercer_status allocate(mrc_preconditioner *self, int64_t c, mercer_dtype 
 }
 
 /* Compute the coarse space, store K, then choose the polynomial, which needs products with the stored K. */
-static mercer_status build(mrc_preconditioner *self, int64_t c, const mrc_preconditioner_sizes *options, double tau)
+static mercer_status build_preconditioner(mrc_preconditioner *self, int64_t c, const mrc_preconditioner_sizes *options,
+                                          double tau)
 {
     mrc_centers *centers = self->centers;
     mrc_coarse coarse;
@@ -419,10 +421,10 @@ static mercer_status build(mrc_preconditioner *self, int64_t c, const mrc_precon
     self->g = coarse.u;
     coarse.u = (mercer_matrix){0};
     mrc_coarse_destroy(&coarse, centers->backend);
-    MRC_TRY(allocate(self, c, options->stored));
-    mrc_centers_tell(centers, "kernel matrix of centers", -1);
+    MRC_TRY(allocate_preconditioner(self, c, options->stored));
+    mrc_centers_notify(centers, "kernel matrix of centers", -1);
     MRC_TRY(evaluate_all(self));
-    mrc_centers_tell(centers, "preconditioner", -1);
+    mrc_centers_notify(centers, "preconditioner", -1);
     double *theta = self->scale + self->q, *room = theta + self->q;
     MRC_TRY(make_basis(self, theta));
     MRC_TRY(mrc_matrix_create(centers->backend, &self->y, self->q, c, centers->real, "the coarse part"));
@@ -435,5 +437,5 @@ mercer_status mrc_preconditioner_create(mrc_preconditioner *out, mrc_centers *ce
                                         const mrc_preconditioner_sizes *options, double tau)
 {
     *out = (mrc_preconditioner){.centers = centers};
-    return build(out, c, options, tau);
+    return build_preconditioner(out, c, options, tau);
 }

@@ -26,8 +26,8 @@ enum { SAMPLE = 500, SEED = 11 };
 
 /* Compute the roughness. k (s, s + t): K(S, S) and K(S, others); own (t, 1): K(z, z) of the others; sums (t):
    scratch. */
-static mercer_status measure(mrc_backend *backend, const mercer_matrix *k, const mercer_matrix *own, double *sums,
-                             double *out)
+static mercer_status measure_sample(mrc_backend *backend, const mercer_matrix *k, const mercer_matrix *own,
+                                    double *sums, double *out)
 {
     int64_t s = k->rows, t = own->rows, bad;
     mercer_matrix corner = mrc_columns(k, 0, s), rest = mrc_columns(k, s, t);
@@ -68,5 +68,5 @@ mercer_status mrc_roughness(mrc_backend *backend, mrc_comm *comm, const mercer_k
     MRC_TRY(mrc_centers_collect(&centers, NULL, ids, all, &points));
     MRC_TRY(mrc_points_eval(&centers, &sample, &points, &k));
     MRC_TRY(backend->ops->kernel_diagonal(backend, kernel, &others, &own));
-    return measure(backend, &k, &own, values + s * all + t, out);
+    return measure_sample(backend, &k, &own, values + s * all + t, out);
 }

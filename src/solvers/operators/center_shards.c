@@ -128,9 +128,9 @@ mercer_matrix mrc_centers_part(const mrc_centers *centers, const mercer_matrix *
 }
 
 mercer_status mrc_centers_transpose(mrc_centers *centers, const mercer_matrix *x, const mercer_matrix *g,
-                                    const mercer_matrix *h, const mrc_kept *kept, bool short_weights)
+                                    const mercer_matrix *h, const mrc_cached_block *kept, bool short_weights)
 {
-    static const mrc_kept nothing = {0};
+    static const mrc_cached_block nothing = {0};
     for (int i = 0; i < centers->shards; i++) {
         mercer_matrix z = mrc_centers_part(centers, &centers->z, i), out = mrc_centers_part(centers, h, i);
         mrc_pair pair = mrc_points_pair(centers, x, &z);
@@ -145,8 +145,8 @@ mercer_status mrc_centers_transpose(mrc_centers *centers, const mercer_matrix *x
 
 bool mrc_centers_short_weights(const mrc_centers *centers, int64_t c)
 {
-    mrc_capabilities there = centers->backend->ops->capabilities(centers->backend, centers->half);
-    return centers->real == MERCER_F32 && there.short_from > 0 && c >= there.short_from;
+    mrc_capabilities on_device = centers->backend->ops->capabilities(centers->backend, centers->half);
+    return centers->real == MERCER_F32 && on_device.short_from > 0 && c >= on_device.short_from;
 }
 
 mercer_status mrc_centers_apply(mrc_centers *centers, const mercer_matrix *b, const mercer_matrix *w,
@@ -189,8 +189,8 @@ mercer_status mrc_centers_sum(mrc_centers *centers, const mercer_matrix *out, mr
     mercer_matrix all, *parts;
     MRC_SCOPE(scope, centers->context);
     MRC_TRY(mrc_scope_alloc(&scope, &parts, centers->shards, sizeof *parts, "the shards' parts"));
-    MRC_TRY(mrc_scope_room(&scope, backend, &all, out->memory, centers->shards * out->rows, out->cols, out->dtype,
-                           "the shards' parts"));
+    MRC_TRY(mrc_scope_matrix_in(&scope, backend, &all, out->memory, centers->shards * out->rows, out->cols, out->dtype,
+                                "the shards' parts"));
     for (int i = 0; i < centers->shards; i++) {
         parts[i] = mrc_rows(&all, i * out->rows, out->rows);
         MRC_TRY(work(centers, i, &parts[i], argument));
@@ -201,7 +201,7 @@ mercer_status mrc_centers_sum(mrc_centers *centers, const mercer_matrix *out, mr
 }
 
 mercer_status mrc_centers_predict_part(mrc_centers *centers, int i, const mercer_matrix *x, const mercer_matrix *w,
-                                       const mercer_matrix *part, mrc_kept *kept)
+                                       const mercer_matrix *part, mrc_cached_block *kept)
 {
     mercer_matrix z = mrc_centers_part(centers, &centers->z, i), own = mrc_centers_part(centers, w, i);
     mrc_pair pair = mrc_points_pair(centers, x, &z);
@@ -212,7 +212,7 @@ mercer_status mrc_centers_predict_part(mrc_centers *centers, int i, const mercer
 
 typedef struct predict_job {
     const mercer_matrix *x, *w;
-    mrc_kept *kept;
+    mrc_cached_block *kept;
 } predict_job;
 
 /* Part of a sum over shards: the prediction from one shard. */
@@ -223,7 +223,7 @@ static mercer_status predict_part(mrc_centers *centers, int shard, const mercer_
 }
 
 mercer_status mrc_centers_predict(mrc_centers *centers, const mercer_matrix *x, const mercer_matrix *w,
-                                  const mercer_matrix *f, mrc_kept *kept)
+                                  const mercer_matrix *f, mrc_cached_block *kept)
 {
     predict_job job = {x, w, kept};
     return mrc_centers_sum(centers, f, predict_part, &job);

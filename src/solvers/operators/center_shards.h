@@ -61,7 +61,7 @@ typedef struct mrc_centers {
 } mrc_centers;
 
 /* Report a phase of set-up, because set-up may take seconds before the first step. */
-static inline void mrc_centers_tell(const mrc_centers *centers, const char *what, double share)
+static inline void mrc_centers_notify(const mrc_centers *centers, const char *what, double share)
 {
     if (centers->notice) centers->notice(centers->notice_user, what, share);
 }
@@ -89,14 +89,14 @@ mercer_status mrc_scope_points(mrc_scope *scope, mrc_centers *centers, mercer_ma
                                const char *what);
 /* Compute F (m, c) = K(X, Z) W. kept: one cached block per local shard, or NULL to cache nothing. */
 mercer_status mrc_centers_predict(mrc_centers *centers, const mercer_matrix *x, const mercer_matrix *w,
-                                  const mercer_matrix *f, mrc_kept *kept);
+                                  const mercer_matrix *f, mrc_cached_block *kept);
 /* Compute K(X, Z_i) W_i, the part of local shard i, for the field W. */
 mercer_status mrc_centers_predict_part(mrc_centers *centers, int i, const mercer_matrix *x, const mercer_matrix *w,
-                                       const mercer_matrix *part, mrc_kept *kept);
+                                       const mercer_matrix *part, mrc_cached_block *kept);
 /* Compute the field H (rows, c) = K(Z, X) G, from what predict cached (same x, same order), or evaluate K again if kept
    is NULL. short_weights: as in mrc_pair. */
 mercer_status mrc_centers_transpose(mrc_centers *centers, const mercer_matrix *x, const mercer_matrix *g,
-                                    const mercer_matrix *h, const mrc_kept *kept, bool short_weights);
+                                    const mercer_matrix *h, const mrc_cached_block *kept, bool short_weights);
 /* Return whether c columns of weights should be rounded by the backend's round_half before products with cached
    values. */
 bool mrc_centers_short_weights(const mrc_centers *centers, int64_t c);
@@ -140,7 +140,7 @@ int64_t mrc_collect_rows(int64_t p, int shards);
 mercer_status mrc_centers_times(mrc_centers *centers, const mercer_matrix *kept, const mercer_matrix *v,
                                 const mercer_matrix *out);
 /* Create and compute K(Z here, Z) as mrc_centers_times takes it; the caller owns the matrix. */
-mercer_status mrc_centers_keep(mrc_centers *centers, mercer_matrix *out);
+mercer_status mrc_centers_store_kernel(mrc_centers *centers, mercer_matrix *out);
 /* Return all p centers in one matrix: a view of them with one rank, else a copy owned by the scope. */
 mercer_status mrc_centers_gather_all(mrc_centers *centers, mrc_scope *scope, mercer_matrix *all);
 /* Add factor * from (count, k) to rows `ids` of a field. Each rank adds to the rows it has and ignores the others. */

@@ -51,8 +51,8 @@ static mercer_status open_collection(mrc_centers *centers, mrc_scope *scope, con
     out->starts = out->ends + ranks;
     out->local = out->starts + ranks + 1;
     out->place = out->local + count;
-    MRC_TRY(mrc_scope_room(scope, centers->backend, &out->packed, mrc_comm_memory(centers->comm, field->memory), count,
-                           field->cols, field->dtype, "collected rows"));
+    MRC_TRY(mrc_scope_matrix_in(scope, centers->backend, &out->packed, mrc_comm_memory(centers->comm, field->memory),
+                                count, field->cols, field->dtype, "collected rows"));
     for (int r = 0; r < ranks; r++) {
         int64_t first, rows;
         mrc_comm_rows(centers->comm, centers->p, r, &first, &rows);
@@ -139,7 +139,7 @@ static mercer_matrix overlap(const mercer_matrix *matrix, int64_t begins, int64_
 
 /* All-gather: each rank has written its own rows to `out` and receives those of the others. `out` must be in memory
    that the transport can use. */
-static mercer_status gather(mrc_centers *centers, int64_t first, const mercer_matrix *out)
+static mercer_status gather_shares(mrc_centers *centers, int64_t first, const mercer_matrix *out)
 {
     mrc_comm *comm = centers->comm;
     mrc_piece *pieces = comm->pieces + comm->ranks;
@@ -154,12 +154,12 @@ static mercer_status gather(mrc_centers *centers, int64_t first, const mercer_ma
 }
 
 /* All-gather to any memory, through host memory if the transport cannot use `out` directly. */
-static mercer_status share(mrc_centers *centers, int64_t first, const mercer_matrix *out)
+static mercer_status share_range(mrc_centers *centers, int64_t first, const mercer_matrix *out)
 {
-    if (mrc_comm_memory(centers->comm, out->memory) == out->memory) return gather(centers, first, out);
+    if (mrc_comm_memory(centers->comm, out->memory) == out->memory) return gather_shares(centers, first, out);
     mercer_matrix host;
     MRC_TRY(mrc_host_open(centers->backend, out, &host));
-    mercer_status status = gather(centers, first, &host);
+    mercer_status status = gather_shares(centers, first, &host);
     return mrc_host_close(centers->backend, out, &host, true, status);
 }
 
@@ -170,7 +170,7 @@ mercer_status mrc_centers_range(mrc_centers *centers, const mercer_matrix *field
     mercer_matrix here = overlap(from, centers->first, first, count);
     mercer_matrix place = overlap(out, first, centers->first, from->rows);
     if (here.rows > 0) MRC_TRY(centers->backend->ops->copy(centers->backend, &place, &here));
-    return centers->comm->ranks > 1 ? share(centers, first, out) : MERCER_OK;
+    return centers->comm->ranks > 1 ? share_range(centers, first, out) : MERCER_OK;
 }
 
 mercer_status mrc_centers_gather_all(mrc_centers *centers, mrc_scope *scope, mercer_matrix *all)
@@ -245,7 +245,7 @@ static mercer_status keep_blocks(mrc_centers *centers, const mercer_matrix *out)
     return MERCER_OK;
 }
 
-mercer_status mrc_centers_keep(mrc_centers *centers, mercer_matrix *out)
+mercer_status mrc_centers_store_kernel(mrc_centers *centers, mercer_matrix *out)
 {
     MRC_TRY(mrc_field_create(centers, out, centers->p, centers->real, "K(Z,Z)"));
     mercer_status status =

@@ -31,13 +31,13 @@ static int64_t most_room(const mrc_kernel_blocks *self, int shard)
 }
 
 /* Allocate the buffers for a batch's block, each shard in proportion to its centers. */
-static mercer_status create_room(mrc_kernel_blocks *self, int64_t keep_bytes)
+static mercer_status create_room(mrc_kernel_blocks *self, int64_t batch_block_bytes)
 {
     mrc_centers *centers = self->centers;
     for (int i = 0; i < centers->shards; i++) {
         /* Share of all centers, not of this rank's: the size must not depend on the number of ranks. */
         double share = (double)centers->shard[i].rows / (double)mrc_max(centers->p, 1);
-        int64_t bytes = mrc_min(most_room(self, i), (int64_t)((double)keep_bytes * share));
+        int64_t bytes = mrc_min(most_room(self, i), (int64_t)((double)batch_block_bytes * share));
         if (bytes <= 0) continue;
         MRC_TRY(centers->backend->ops->alloc(centers->backend, &self->kept[i].memory, bytes, "a batch's kernel block"));
         self->kept[i].bytes = bytes;
@@ -58,13 +58,13 @@ static mercer_status create_cache(mrc_kernel_blocks *self, mercer_dtype stored)
 }
 
 mercer_status mrc_kernel_blocks_create(mrc_kernel_blocks *out, mrc_centers *centers, int64_t most_rows,
-                                       int64_t keep_bytes, int64_t samples, mercer_dtype stored)
+                                       int64_t batch_block_bytes, int64_t samples, mercer_dtype stored)
 {
     *out = (mrc_kernel_blocks){.centers = centers, .most_rows = most_rows, .samples = samples};
     int64_t shards = centers->shards;
     MRC_TRY(mrc_alloc_zero(centers->context, &out->kept, shards, sizeof *out->kept, "kept blocks"));
     MRC_TRY(mrc_alloc_zero(centers->context, &out->cache, shards, sizeof *out->cache, "caches"));
-    MRC_TRY(create_room(out, keep_bytes));
+    MRC_TRY(create_room(out, batch_block_bytes));
     return samples > 0 ? create_cache(out, stored) : MERCER_OK;
 }
 
@@ -80,10 +80,10 @@ void mrc_kernel_blocks_destroy(mrc_kernel_blocks *self)
     memset(self, 0, sizeof *self);
 }
 
-void mrc_kernel_blocks_cost(const mrc_problem *problem, int64_t keep_bytes, int cache_data, mrc_cost *out)
+void mrc_kernel_blocks_cost(const mrc_problem *problem, int64_t batch_block_bytes, int cache_data, mrc_cost *out)
 {
     double values = (double)problem->n * (double)problem->p;
-    *out = (mrc_cost){.held.shared = (double)keep_bytes};
+    *out = (mrc_cost){.held.shared = (double)batch_block_bytes};
     if (!cache_data) return;
     out->held.shared += values * (cache_data == MRC_CACHE_HALF ? 2 : (double)problem->real_size);
     out->held.whole = (double)problem->n; /* flags of cached rows */
@@ -125,7 +125,7 @@ static mrc_stored stored_rows(const mrc_kernel_blocks *self, int shard, const me
 {
     *room = kept_block(self, shard, batch->X.rows);
     return (mrc_stored){
-        .k = &self->cache[shard], .rows = batch->rows, .count = batch->X.rows, .room = room, .again = self->again};
+        .k = &self->cache[shard], .rows = batch->rows, .count = batch->X.rows, .room = room, .again = self->multiplied};
 }
 
 /* Compute K(X_m, Z) of a batch into the cache. */
@@ -144,9 +144,9 @@ static mercer_status fill_cache(mrc_kernel_blocks *self, const mercer_batch *bat
 mercer_status mrc_kernel_blocks_load(mrc_kernel_blocks *self, const mercer_batch *batch)
 {
     self->from_cache = self->cached && batch->rows && has_room(self, batch->X.rows);
-    self->again = self->short_weights = false;
+    self->multiplied = self->short_weights = false;
     for (int i = 0; i < self->centers->shards; i++)
-        self->kept[i] = (mrc_kept){.memory = self->kept[i].memory, .bytes = self->kept[i].bytes};
+        self->kept[i] = (mrc_cached_block){.memory = self->kept[i].memory, .bytes = self->kept[i].bytes};
     if (!self->from_cache || all_cached(self, batch)) return MERCER_OK;
     return fill_cache(self, batch);
 }
@@ -186,9 +186,9 @@ mercer_status mrc_kernel_blocks_forward(mrc_kernel_blocks *self, const mercer_ba
     MRC_TRY(mrc_kernel_blocks_load(self, batch));
     predict_job job = {self, batch, w, temporary};
     MRC_TRY(mrc_centers_sum(self->centers, f, forward_part, &job));
-    self->again = self->from_cache;
+    self->multiplied = self->from_cache;
     bool kept = self->kept && self->kept[0].opaque && self->kept[0].columns > 0;
-    self->short_weights = self->rounds && kept && mrc_centers_short_weights(self->centers, w->cols);
+    self->short_weights = self->round_weights && kept && mrc_centers_short_weights(self->centers, w->cols);
     return MERCER_OK;
 }
 

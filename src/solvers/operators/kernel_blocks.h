@@ -15,27 +15,27 @@ enum { MRC_CACHE_HALF = 2 };
 
 typedef struct mrc_kernel_blocks {
     mrc_centers *centers;
-    int64_t most_rows;    /* maximum number of rows in a batch */
-    int64_t samples;      /* n if samples are cached, else 0 */
-    mrc_kept *kept;       /* (shards) buffers for a batch's block */
-    mercer_matrix *cache; /* (shards) K(X, Z_r) (n, rows of the shard), f16 or as the weights; no data: not cached */
-    unsigned char *have;  /* (n) nonzero for the rows of the cache that are filled */
+    int64_t most_rows;      /* maximum number of rows in a batch */
+    int64_t samples;        /* n if samples are cached, else 0 */
+    mrc_cached_block *kept; /* (shards) buffers for a batch's block */
+    mercer_matrix *cache;   /* (shards) K(X, Z_r) (n, rows of the shard), f16 or as the weights; no data: not cached */
+    unsigned char *have;    /* (n) nonzero for the rows of the cache that are filled */
     bool cached;
     bool from_cache;    /* products of the current batch use the cache */
-    bool again;         /* the rows of the current batch were already multiplied once */
-    bool rounds;        /* set by the owner: G should be rounded by round_half where short_weights is true */
+    bool multiplied;    /* the rows of the current batch were already multiplied once */
+    bool round_weights; /* set by the owner: G should be rounded by round_half where short_weights is true */
     bool short_weights; /* set by the last forward product: transpose is faster with a rounded G */
 } mrc_kernel_blocks;
 
-/* Create kernel blocks. keep_bytes: limit of the buffers for a batch's block; only the useful part is allocated.
+/* Create kernel blocks. batch_block_bytes: limit of the buffers for a batch's block; only the useful part is allocated.
    samples > 0: cache K(X, Z) for that number of samples, in the type `stored`. The caller must destroy the object even
    if the call fails. */
 mercer_status mrc_kernel_blocks_create(mrc_kernel_blocks *out, mrc_centers *centers, int64_t most_rows,
-                                       int64_t keep_bytes, int64_t samples, mercer_dtype stored);
+                                       int64_t batch_block_bytes, int64_t samples, mercer_dtype stored);
 void mrc_kernel_blocks_destroy(mrc_kernel_blocks *kernel_blocks);
 /* Compute the bytes of the batch's block and of the cache, and the work of filling the cache; cache_data as in
    mercer_plan. */
-void mrc_kernel_blocks_cost(const mrc_problem *problem, int64_t keep_bytes, int cache_data, mrc_cost *out);
+void mrc_kernel_blocks_cost(const mrc_problem *problem, int64_t batch_block_bytes, int cache_data, mrc_cost *out);
 
 /* Prepare the products of a batch without computing one: fill the cache if there is one. */
 mercer_status mrc_kernel_blocks_load(mrc_kernel_blocks *kernel_blocks, const mercer_batch *batch);

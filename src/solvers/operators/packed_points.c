@@ -18,7 +18,7 @@ static int64_t row_bytes(const mercer_matrix *matrix)
 }
 
 /* Return the packed form that contains all rows of a view, or NULL; *first: the first of these rows in it. */
-static const mrc_packed *find(const mrc_centers *centers, const mercer_matrix *view, int64_t *first)
+static const mrc_packed *find_packed(const mrc_centers *centers, const mercer_matrix *view, int64_t *first)
 {
     for (int i = 0; i < MRC_MOST_PACKED; i++) {
         const mercer_matrix *whole = &centers->packed[i].points;
@@ -34,13 +34,13 @@ static const mrc_packed *find(const mrc_centers *centers, const mercer_matrix *v
 mrc_pair mrc_points_pair(const mrc_centers *centers, const mercer_matrix *a, const mercer_matrix *b)
 {
     mrc_pair pair = {.kernel = centers->kernel, .x = a, .z = b, .origin = centers->origin, .half = centers->half};
-    pair.packed_x = find(centers, a, &pair.first_x);
-    pair.packed_z = find(centers, b, &pair.first_z);
+    pair.packed_x = find_packed(centers, a, &pair.first_x);
+    pair.packed_z = find_packed(centers, b, &pair.first_z);
     return pair;
 }
 
 /* Return the slot of the points with this address, else a free slot, or NULL. */
-static mrc_packed_points *place_of(mrc_centers *centers, const void *data)
+static mrc_packed_points *slot_of(mrc_centers *centers, const void *data)
 {
     mrc_packed_points *free_one = NULL;
     for (int i = 0; i < MRC_MOST_PACKED; i++) {
@@ -54,7 +54,7 @@ mercer_status mrc_points_pack(mrc_centers *centers, const mercer_matrix *whole, 
 {
     mrc_backend *backend = centers->backend;
     if (!centers->half || !whole->data || whole->cols == 0) return MERCER_OK;
-    mrc_packed_points *place = place_of(centers, whole->data);
+    mrc_packed_points *place = slot_of(centers, whole->data);
     if (!place) return MERCER_OK; /* the list is full: the points are used unpacked */
     if (!place->packed)
         MRC_TRY(backend->ops->pack_create(backend, &place->packed, centers->kernel, centers->origin, whole));
@@ -68,7 +68,7 @@ mercer_status mrc_points_pack(mrc_centers *centers, const mercer_matrix *whole, 
 
 void mrc_points_forget(mrc_centers *centers, const mercer_matrix *whole)
 {
-    mrc_packed_points *place = whole->data ? place_of(centers, whole->data) : NULL;
+    mrc_packed_points *place = whole->data ? slot_of(centers, whole->data) : NULL;
     if (!place || !place->points.data) return;
     centers->backend->ops->pack_free(centers->backend, place->packed);
     *place = (mrc_packed_points){0};

@@ -48,8 +48,8 @@ static bool is_sound(double squared, int64_t p, double mean)
 
 /* Replace L by its factor, or its inverse; *least: the smallest squared pivot, 0 if the factorization fails. pivots
    (p). */
-static mercer_status factorize(mrc_centers *centers, const mrc_spd *job, const mercer_matrix *l, double *pivots,
-                               double *least)
+static mercer_status factorize_in_place(mrc_centers *centers, const mrc_spd *job, const mercer_matrix *l,
+                                        double *pivots, double *least)
 {
     mrc_backend *backend = centers->backend;
     centers->flops += (double)l->rows * (double)l->rows * (double)l->rows / 3;
@@ -66,8 +66,8 @@ static mercer_status factorize(mrc_centers *centers, const mrc_spd *job, const m
 }
 
 /* Form A + (shift + relative mean) I in l; *mean: mean diagonal of A. ones (p, 1) of the type of l. */
-static mercer_status form(mrc_centers *centers, const mrc_spd *job, const mercer_matrix *l, const mercer_matrix *ones,
-                          double relative, double *mean)
+static mercer_status form_shifted(mrc_centers *centers, const mrc_spd *job, const mercer_matrix *l,
+                                  const mercer_matrix *ones, double relative, double *mean)
 {
     mrc_backend *backend = centers->backend;
     if (job->points)
@@ -91,10 +91,10 @@ static mercer_status try_factors(mrc_centers *centers, const mrc_spd *job, const
     double largest = single ? LARGEST_FLOAT_JITTER : LARGEST_JITTER;
     *mean = 0;
     for (double rho = *relative;;) {
-        if (job->points) mrc_centers_tell(centers, "kernel matrix of centers", -1);
-        MRC_TRY(form(centers, job, l, ones, rho, mean));
-        mrc_centers_tell(centers, "factorization", -1);
-        MRC_TRY(factorize(centers, job, l, pivots, &least));
+        if (job->points) mrc_centers_notify(centers, "kernel matrix of centers", -1);
+        MRC_TRY(form_shifted(centers, job, l, ones, rho, mean));
+        mrc_centers_notify(centers, "factorization", -1);
+        MRC_TRY(factorize_in_place(centers, job, l, pivots, &least));
         if (is_sound(least, l->rows, *mean)) {
             if (rho > *relative)
                 mrc_log(centers->context, MERCER_LOG_WARNING,
@@ -199,7 +199,8 @@ mercer_status mrc_points_trace(mrc_centers *centers, const mercer_matrix *points
 
 /* Set up the factorization of K(B,B). If K(B,B) = 0 (a linear kernel, points at 0), a shift has no scale; any value is
    right then, because nothing can be fitted. */
-static mercer_status describe(mrc_centers *centers, const mercer_matrix *points, mrc_factor *factor, mrc_spd *job)
+static mercer_status describe_kernel_factor(mrc_centers *centers, const mercer_matrix *points, mrc_factor *factor,
+                                            mrc_spd *job)
 {
     MRC_TRY(mrc_points_trace(centers, points, &factor->trace));
     *job = (mrc_spd){
@@ -216,7 +217,7 @@ static double total_shift(const mrc_spd *job, const mrc_factor *factor)
 mercer_status mrc_factor_kernel(mrc_centers *centers, const mercer_matrix *points, mrc_factor *factor)
 {
     mrc_spd job;
-    MRC_TRY(describe(centers, points, factor, &job));
+    MRC_TRY(describe_kernel_factor(centers, points, factor, &job));
     MRC_TRY(mrc_spd_factor(centers, &job, &factor->l, &factor->relative, NULL));
     factor->shift = total_shift(&job, factor);
     return MERCER_OK;
@@ -233,8 +234,8 @@ mercer_status mrc_invert_kernels(mrc_centers *centers, int64_t count, const merc
     least = means + count;
     for (int64_t i = 0; i < count; i++) {
         mrc_spd job;
-        MRC_TRY(describe(centers, &points[i], &factors[i], &job));
-        MRC_TRY(form(centers, &job, &factors[i].l, &ones, factors[i].relative, &means[i]));
+        MRC_TRY(describe_kernel_factor(centers, &points[i], &factors[i], &job));
+        MRC_TRY(form_shifted(centers, &job, &factors[i].l, &ones, factors[i].relative, &means[i]));
         factors[i].shift = total_shift(&job, &factors[i]);
     }
     all.rows *= count;

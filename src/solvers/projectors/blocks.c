@@ -298,7 +298,7 @@ static mercer_status keep_inverses(mrc_blocks *self, bool together)
     MRC_TRY(mrc_scope_alloc(&scope, &ids, self->size, sizeof *ids, "the numbers of a block"));
     MRC_TRY(mrc_scope_points(&scope, centers, &room, centers->all_shards == 1 ? 0 : self->size, "a block of centers"));
     for (int64_t block = 0; block < self->count && status == MERCER_OK; block += done) {
-        mrc_centers_tell(centers, "inverses of blocks", (double)block / (double)self->count);
+        mrc_centers_notify(centers, "inverses of blocks", (double)block / (double)self->count);
         status = keep_some(self, block, most, ids, &room, &other, &done);
     }
     mrc_matrix_destroy(backend, &other);
@@ -307,7 +307,7 @@ static mercer_status keep_inverses(mrc_blocks *self, bool together)
     return status;
 }
 
-static mercer_status create(mrc_blocks *self, bool keep, bool together)
+static mercer_status create_blocks(mrc_blocks *self, bool keep, bool together)
 {
     mrc_centers *centers = self->centers;
     mrc_backend *backend = centers->backend;
@@ -331,7 +331,7 @@ mercer_status mrc_blocks_create(mrc_blocks *out, mrc_centers *centers, int64_t s
     out->count = block_count(centers->p, mrc_min(size, centers->p));
     out->size = (centers->p + out->count - 1) / out->count; /* blocks of nearly the same size */
     out->count = block_count(centers->p, out->size);
-    return create(out, keep_inverses, together);
+    return create_blocks(out, keep_inverses, together);
 }
 
 void mrc_blocks_destroy(mrc_blocks *self)

@@ -161,7 +161,7 @@ static mercer_status straighten(basis *self)
 }
 
 /* Make the columns of U orthonormal; their number may fall. */
-static mercer_status orthonormalize(mrc_coarse *out, mrc_centers *centers, double *scale)
+static mercer_status orthonormalize_coarse(mrc_coarse *out, mrc_centers *centers, double *scale)
 {
     basis self = {.centers = centers, .backend = centers->backend, .out = out, .scale = scale};
     MRC_SCOPE(scope, centers->context);
@@ -179,7 +179,7 @@ static mercer_status extend(mrc_coarse *out, mrc_centers *centers, int64_t s, in
     MRC_TRY(mrc_scope_alloc(&scope, &ids, s, sizeof *ids, "the sample of the centers"));
     MRC_TRY(mrc_sample_system(&system, centers, s, q, (mrc_rng){seed, MRC_RANDOM_SAMPLE}, ids));
     mrc_scope_close(&scope);
-    mrc_centers_tell(centers, "coarse space", -1);
+    mrc_centers_notify(centers, "coarse space", -1);
     mercer_status status = mrc_field_create(centers, &out->u, system.q, centers->real, "the coarse space");
     if (status == MERCER_OK) status = mrc_centers_apply(centers, &system.points, &system.vectors, &out->u, false);
     out->q = system.q;
@@ -199,7 +199,7 @@ mercer_status mrc_coarse_create(mrc_coarse *out, mrc_centers *centers, int64_t s
     MRC_TRY(mrc_scope_alloc(&scope, &scale, q, sizeof *scale, "eigenvalues of the sample"));
     mercer_status status = mrc_alloc_zero(centers->context, &out->w, q, sizeof *out->w, "eigenvalues of K(Z,Z)");
     if (status == MERCER_OK) status = extend(out, centers, s, q, seed, scale);
-    if (status == MERCER_OK && out->q > 0) status = orthonormalize(out, centers, scale);
+    if (status == MERCER_OK && out->q > 0) status = orthonormalize_coarse(out, centers, scale);
     if (status != MERCER_OK) mrc_coarse_destroy(out, centers->backend);
     return status;
 }

@@ -39,12 +39,12 @@ typedef struct mrc_projector mrc_projector;
 struct mrc_planner;
 
 /* What a projector stores of K(Z,Z) between projections. */
-typedef enum mrc_projector_keeps {
-    MRC_KEEPS_NOTHING,
-    MRC_KEEPS_MATRIX,
-    MRC_KEEPS_FACTOR,
-    MRC_KEEPS_INVERSES /* inverses of blocks: on a device, where solves with factors are slow, if they fit */
-} mrc_projector_keeps;
+typedef enum mrc_projector_storage {
+    MRC_STORES_NOTHING,
+    MRC_STORES_MATRIX,
+    MRC_STORES_FACTOR,
+    MRC_STORES_INVERSES /* inverses of blocks: on a device, where solves with factors are slow, if they fit */
+} mrc_projector_storage;
 
 /* Options that apply to a projector. */
 enum {
@@ -54,9 +54,9 @@ enum {
 };
 
 typedef struct mrc_projector_ops {
-    const char *name, *says; /* says: one-line description for messages */
-    unsigned uses;           /* MRC_PROJECTOR_... */
-    mrc_projector_keeps keeps;
+    const char *name, *description; /* says: one-line description for messages */
+    unsigned uses;                  /* MRC_PROJECTOR_... */
+    mrc_projector_storage keeps;
     int64_t passes;   /* default maximum number of passes */
     double tolerance; /* default relative residual at which to stop */
     bool carry;       /* default: carry the residual into the next right-hand side */
@@ -78,10 +78,11 @@ struct mrc_projector {
     const mrc_projector_ops *ops;
     mrc_centers *centers;
     mrc_projector_options options;
-    int64_t calls;  /* number of projections so far; part of the seed of MRC_RANDOM_PASS */
-    double h_norm;  /* |h| of the current projection, > 0 */
-    mrc_kept *room; /* (shards) buffers of the caller for kernel values in bgs, usable during a projection; or NULL */
-    void *state;    /* state of this kind of projector; NULL until create has allocated it */
+    int64_t calls; /* number of projections so far; part of the seed of MRC_RANDOM_PASS */
+    double h_norm; /* |h| of the current projection, > 0 */
+    mrc_cached_block
+        *room;   /* (shards) buffers of the caller for kernel values in bgs, usable during a projection; or NULL */
+    void *state; /* state of this kind of projector; NULL until create has allocated it */
 };
 
 /* Return the projector of that name, or NULL. */

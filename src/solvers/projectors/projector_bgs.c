@@ -54,7 +54,7 @@ typedef struct bgs {
 
 typedef struct work {
     bgs *self;
-    mrc_kept *room;                     /* (shards) buffers of the projector's caller, or NULL */
+    mrc_cached_block *room;             /* (shards) buffers of the projector's caller, or NULL */
     int64_t *ids;                       /* (b) */
     mercer_matrix points;               /* (b, d) with several shards */
     mercer_matrix part;                 /* (b, c) real: r_b, then t_b */
@@ -70,7 +70,7 @@ typedef struct work {
 
 /* ---- Life ---------------------------------------------------------------------------------------------------- */
 
-static void destroy(mrc_projector *projector)
+static void destroy_bgs(mrc_projector *projector)
 {
     mrc_backend *backend = projector->centers->backend;
     bgs *self = projector->state;
@@ -83,7 +83,7 @@ static void destroy(mrc_projector *projector)
 }
 
 /* Write the upper triangle of a and its mirror image to `to`: only the upper triangle is accurate, see above. */
-static mercer_status mirror(mrc_backend *backend, const mercer_matrix *a, const mercer_matrix *to)
+static mercer_status mirror_upper(mrc_backend *backend, const mercer_matrix *a, const mercer_matrix *to)
 {
     mercer_matrix from, host;
     MRC_SCOPE(scope, backend->context);
@@ -102,7 +102,7 @@ static mercer_status factor_coarse(bgs *self, mrc_centers *centers, const mercer
     int64_t q = self->q, bad;
     for (; q > 0; q -= mrc_max(1, q / 8)) {
         self->factor.rows = self->factor.cols = q;
-        MRC_TRY(mirror(backend, a, &self->factor));
+        MRC_TRY(mirror_upper(backend, a, &self->factor));
         MRC_TRY(backend->ops->cholesky(backend, &self->factor, &bad));
         if (bad < 0) break;
     }
@@ -133,7 +133,7 @@ static mercer_status make_extended(bgs *self, mrc_centers *centers, const mrc_pr
     mrc_coarse_destroy(&coarse, centers->backend);
     if (status != MERCER_OK || self->q == 0) return status;
     MRC_TRY(mrc_field_create(centers, &self->ku, self->q, centers->real, "K(Z,Z) times the coarse space"));
-    mrc_centers_tell(centers, "coarse space", -1);
+    mrc_centers_notify(centers, "coarse space", -1);
     return mrc_centers_times(&self->blocks.sorted, NULL, &self->u, &self->ku);
 }
 
@@ -167,7 +167,7 @@ static mercer_status use_sample(bgs *self, mrc_centers *centers, const mrc_eigen
     int64_t rows = find_sampled(self, centers, system->s, from);
     MRC_TRY(mrc_matrix_create(backend, &self->u, rows, self->q, centers->real, "the coarse space"));
     MRC_TRY(backend->ops->gather_rows(backend, &self->u, &system->vectors, from));
-    mrc_centers_tell(centers, "coarse space", -1);
+    mrc_centers_notify(centers, "coarse space", -1);
     MRC_TRY(mrc_field_create(centers, &self->ku, self->q, centers->real, "K(Z,Z) times the coarse space"));
     return mrc_centers_apply(&self->blocks.sorted, &system->points, &system->vectors, &self->ku, false);
 }
@@ -205,7 +205,7 @@ static mercer_status inner_part(mrc_centers *sorted, int shard, const mercer_mat
                       : mrc_split_gemm(sorted, true, 1, &u, &v, 0, part);
 }
 
-static mercer_status inner(bgs *self, const mercer_matrix *field, bool exact, const mercer_matrix *out)
+static mercer_status inner_products(bgs *self, const mercer_matrix *field, bool exact, const mercer_matrix *out)
 {
     inner_job job = {self, field, exact};
     return mrc_centers_sum(&self->blocks.sorted, out, inner_part, &job);
@@ -233,7 +233,7 @@ static mercer_status make_coarse(bgs *self, mrc_centers *centers, const mrc_proj
     if (self->q == 0) return MERCER_OK;
     MRC_TRY(mrc_matrix_create(centers->backend, &self->factor, self->q, self->q, MERCER_F64, "the coarse matrix"));
     MRC_TRY(mrc_scope_matrix(&scope, centers->backend, &a, self->q, self->q, centers->real, "the coarse matrix"));
-    MRC_TRY(inner(self, &self->ku, true, &a));
+    MRC_TRY(inner_products(self, &self->ku, true, &a));
     return factor_coarse(self, centers, &a);
 }
 
@@ -245,7 +245,7 @@ static mercer_status count_flops(bgs *self, mercer_status status)
     return status;
 }
 
-static mercer_status create(mrc_projector *projector)
+static mercer_status create_bgs(mrc_projector *projector)
 {
     mrc_centers *centers = projector->centers;
     const mrc_projector_options *options = &projector->options;
@@ -312,7 +312,7 @@ static mercer_status residual_part(mrc_centers *sorted, int shard, const mercer_
     range r = range_of(w, shard);
     mercer_matrix z = mrc_rows(&sorted->z, r.offset, r.upto), t = mrc_rows(&w->t, r.offset, r.upto);
     mercer_matrix own = mrc_rows(&w->own, 0, r.rows), h = mrc_rows(&w->h, r.first, r.rows);
-    mrc_kept none = {0}, *kept = w->room ? &w->room[shard] : &none;
+    mrc_cached_block none = {0}, *kept = w->room ? &w->room[shard] : &none;
     mrc_pair pair = mrc_points_pair(sorted, &w->block_points, &z);
     mrc_count_product(sorted, part->rows, z.rows, z.cols + t.cols);
     kept->columns = 0;
@@ -342,7 +342,7 @@ static mercer_status take_from_residual(work *w, mrc_centers *sorted, int shard,
     range r = range_of(w, shard);
     mercer_matrix z = mrc_rows(&sorted->z, r.offset, r.upto), h = mrc_rows(&w->h, r.offset, r.upto),
                   change = mrc_rows(&w->change, r.offset, r.upto);
-    mrc_kept none = {0}, *kept = w->room ? &w->room[shard] : &none;
+    mrc_cached_block none = {0}, *kept = w->room ? &w->room[shard] : &none;
     mrc_pair pair = mrc_points_pair(sorted, &w->block_points, &z);
     mrc_count_product(sorted, step->rows, z.rows, step->cols);
     mrc_count_product(sorted, step->rows, z.rows - kept->columns, z.cols);
@@ -392,7 +392,7 @@ static mercer_status run_pass(work *w)
     mrc_backend *backend = sorted->backend;
     MRC_TRY(backend->ops->clear(backend, &w->t));
     MRC_TRY(backend->ops->clear(backend, &w->seen));
-    if (self->q > 0) MRC_TRY(inner(self, &w->h, false, &w->first));
+    if (self->q > 0) MRC_TRY(inner_products(self, &w->h, false, &w->first));
     for (w->block = 0; w->block < self->blocks.count; w->block++) {
         MRC_TRY(coarse_step(w));
         MRC_TRY(block_step(w));
@@ -403,7 +403,7 @@ static mercer_status run_pass(work *w)
     return add_coarse(self, &w->y, &w->t);
 }
 
-static mercer_status run(mrc_projector *projector, work *w, const mercer_matrix *theta, double *passes)
+static mercer_status run_bgs(mrc_projector *projector, work *w, const mercer_matrix *theta, double *passes)
 {
     mrc_centers *centers = projector->centers;
     const mrc_projector_options *options = &projector->options;
@@ -421,8 +421,8 @@ static mercer_status run(mrc_projector *projector, work *w, const mercer_matrix 
     return MERCER_OK;
 }
 
-static mercer_status project(mrc_projector *projector, const mercer_matrix *h, const mercer_matrix *theta,
-                             mrc_projection *report)
+static mercer_status project_bgs(mrc_projector *projector, const mercer_matrix *h, const mercer_matrix *theta,
+                                 mrc_projection *report)
 {
     bgs *self = projector->state;
     mrc_backend *backend = projector->centers->backend;
@@ -430,18 +430,18 @@ static mercer_status project(mrc_projector *projector, const mercer_matrix *h, c
     MRC_SCOPE(scope, backend->context);
     MRC_TRY(work_fill(&w, projector->centers, &scope, h->cols));
     MRC_TRY(backend->ops->gather_rows(backend, &w.h, h, self->blocks.order));
-    MRC_TRY(count_flops(self, run(projector, &w, theta, &report->passes)));
+    MRC_TRY(count_flops(self, run_bgs(projector, &w, theta, &report->passes)));
     MRC_TRY(backend->ops->clear(backend, h));
     return backend->ops->scatter_add_rows(backend, h, &w.h, self->blocks.order, 1);
 }
 
-static const char *suits(const mrc_planner *planner)
+static const char *bgs_suits(const mrc_planner *planner)
 {
     (void)planner;
     return "K(Z,Z) does not fit into memory";
 }
 
-static void cost(const mrc_problem *problem, const mrc_projector_options *options, mrc_cost *once, mrc_cost *each)
+static void bgs_cost(const mrc_problem *problem, const mrc_projector_options *options, mrc_cost *once, mrc_cost *each)
 {
     double p = (double)problem->p, d = (double)problem->d, c = (double)problem->c, e = (double)problem->real_size;
     double q = (double)mrc_max(0, mrc_min(options->eigenpairs, mrc_min(options->nystrom, problem->p) - 1));
@@ -467,14 +467,14 @@ static void cost(const mrc_problem *problem, const mrc_projector_options *option
 }
 
 const mrc_projector_ops mrc_projector_bgs = {.name = "bgs",
-                                             .says = "block Gauss-Seidel with a coarse space",
+                                             .description = "block Gauss-Seidel with a coarse space",
                                              .uses =
                                                  MRC_PROJECTOR_SAMPLES | MRC_PROJECTOR_REPEATS | MRC_PROJECTOR_BLOCKS,
-                                             .keeps = MRC_KEEPS_INVERSES,
+                                             .keeps = MRC_STORES_INVERSES,
                                              .passes = 1,
                                              .carry = true,
-                                             .suits = suits,
-                                             .create = create,
-                                             .destroy = destroy,
-                                             .project = project,
-                                             .cost = cost};
+                                             .suits = bgs_suits,
+                                             .create = create_bgs,
+                                             .destroy = destroy_bgs,
+                                             .project = project_bgs,
+                                             .cost = bgs_cost};

@@ -45,7 +45,7 @@ typedef struct work {
     mercer_matrix u, sample; /* (q, c), (s, c) E u */
 } work;
 
-static void destroy(mrc_projector *projector)
+static void destroy_ep2(mrc_projector *projector)
 {
     mrc_centers *centers = projector->centers;
     ep2 *self = projector->state;
@@ -76,7 +76,7 @@ static mercer_status find_beta(ep2 *self, mrc_centers *centers)
     return mrc_comm_largest(centers->comm, &self->beta);
 }
 
-static mercer_status create(mrc_projector *projector)
+static mercer_status create_ep2(mrc_projector *projector)
 {
     mrc_centers *centers = projector->centers;
     const mrc_projector_options *options = &projector->options;
@@ -141,8 +141,8 @@ static mercer_status batch(ep2 *self, mrc_centers *centers, work *w, int64_t cou
     return mrc_centers_apply(centers, &points, &r_batch, r, true);
 }
 
-static mercer_status run(mrc_projector *projector, work *w, const mercer_matrix *r, const mercer_matrix *theta,
-                         double *passes)
+static mercer_status run_ep2(mrc_projector *projector, work *w, const mercer_matrix *r, const mercer_matrix *theta,
+                             double *passes)
 {
     mrc_centers *centers = projector->centers;
     const mrc_projector_options *options = &projector->options;
@@ -168,16 +168,16 @@ static mercer_status run(mrc_projector *projector, work *w, const mercer_matrix 
     return MERCER_OK;
 }
 
-static mercer_status project(mrc_projector *projector, const mercer_matrix *h, const mercer_matrix *theta,
-                             mrc_projection *report)
+static mercer_status project_ep2(mrc_projector *projector, const mercer_matrix *h, const mercer_matrix *theta,
+                                 mrc_projection *report)
 {
     work w;
     MRC_SCOPE(scope, projector->centers->context);
     MRC_TRY(work_fill(&w, projector->state, projector->centers, &scope, h->cols));
-    return run(projector, &w, h, theta, &report->passes);
+    return run_ep2(projector, &w, h, theta, &report->passes);
 }
 
-static void cost(const mrc_problem *problem, const mrc_projector_options *options, mrc_cost *once, mrc_cost *each)
+static void ep2_cost(const mrc_problem *problem, const mrc_projector_options *options, mrc_cost *once, mrc_cost *each)
 {
     int64_t rows = mrc_max(1, mrc_min(options->nystrom, problem->p)), held, total;
     mrc_sample_system_bytes(problem, rows, options->eigenpairs, &held, &total);
@@ -198,10 +198,10 @@ static void cost(const mrc_problem *problem, const mrc_projector_options *option
 }
 
 const mrc_projector_ops mrc_projector_ep2 = {.name = "ep2",
-                                             .says = "EigenPro 2 over the centers, as in the papers",
+                                             .description = "EigenPro 2 over the centers, as in the papers",
                                              .uses = MRC_PROJECTOR_SAMPLES | MRC_PROJECTOR_REPEATS,
                                              .passes = 1,
-                                             .create = create,
-                                             .destroy = destroy,
-                                             .project = project,
-                                             .cost = cost};
+                                             .create = create_ep2,
+                                             .destroy = destroy_ep2,
+                                             .project = project_ep2,
+                                             .cost = ep2_cost};

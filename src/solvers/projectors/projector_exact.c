@@ -38,14 +38,14 @@ typedef struct whole {
     mercer_matrix x, y, r;         /* (p, c) f64 */
 } whole;
 
-static void destroy(mrc_projector *projector)
+static void destroy_exact(mrc_projector *projector)
 {
     exact *self = projector->state;
     mrc_scope_close(&self->held);
     mrc_free(projector->centers->context, self);
 }
 
-static mercer_status create(mrc_projector *projector)
+static mercer_status create_exact(mrc_projector *projector)
 {
     mrc_centers *centers = projector->centers;
     int64_t p = centers->p;
@@ -61,8 +61,8 @@ static mercer_status create(mrc_projector *projector)
 /* ---- One projection ------------------------------------------------------------------------------------------ */
 
 /* Compute r = h - K theta for a theta of type real; *left = |r|. */
-static mercer_status measure(exact *self, mrc_centers *centers, const whole *system, const mercer_matrix *theta,
-                             double *left)
+static mercer_status measure_exact(exact *self, mrc_centers *centers, const whole *system, const mercer_matrix *theta,
+                                   double *left)
 {
     mrc_backend *backend = centers->backend;
     const mercer_matrix *l = &self->factor.l;
@@ -75,7 +75,7 @@ static mercer_status measure(exact *self, mrc_centers *centers, const whole *sys
 }
 
 /* Compute theta = (L L')^-1 h. Raise the shift if rounding theta would make K theta inaccurate. */
-static mercer_status solve(mrc_projector *projector, const whole *system)
+static mercer_status solve_exact(mrc_projector *projector, const whole *system)
 {
     mrc_centers *centers = projector->centers;
     mrc_backend *backend = centers->backend;
@@ -97,29 +97,29 @@ static mercer_status solve(mrc_projector *projector, const whole *system)
 }
 
 /* Refine theta += (L L')^-1 r while that halves r. */
-static mercer_status refine(mrc_projector *projector, const whole *system)
+static mercer_status refine_exact(mrc_projector *projector, const whole *system)
 {
     mrc_centers *centers = projector->centers;
     mrc_backend *backend = centers->backend;
     exact *self = projector->state;
     double left, next;
-    MRC_TRY(measure(self, centers, system, &system->theta, &left));
+    MRC_TRY(measure_exact(self, centers, system, &system->theta, &left));
     for (int i = 0; i < MOST_REFINEMENTS && self->factor.shift > 0 && left > 0; i++) {
         MRC_TRY(mrc_spd_solve(centers, &self->factor.l, &system->r));
         MRC_TRY(backend->ops->copy(backend, &system->x, &system->theta));
         MRC_TRY(backend->ops->axpby(backend, 1, &system->x, 1, &system->r));
         MRC_TRY(backend->ops->copy(backend, &system->trial, &system->r));
-        MRC_TRY(measure(self, centers, system, &system->trial, &next));
+        MRC_TRY(measure_exact(self, centers, system, &system->trial, &next));
         if (!(next < left / 2))
-            return measure(self, centers, system, &system->theta, &left); /* restore r of the last theta */
+            return measure_exact(self, centers, system, &system->theta, &left); /* restore r of the last theta */
         MRC_TRY(backend->ops->copy(backend, &system->theta, &system->trial));
         left = next;
     }
     return MERCER_OK;
 }
 
-static mercer_status project(mrc_projector *projector, const mercer_matrix *h, const mercer_matrix *theta,
-                             mrc_projection *report)
+static mercer_status project_exact(mrc_projector *projector, const mercer_matrix *h, const mercer_matrix *theta,
+                                   mrc_projection *report)
 {
     mrc_centers *centers = projector->centers;
     mrc_backend *backend = centers->backend;
@@ -130,8 +130,8 @@ static mercer_status project(mrc_projector *projector, const mercer_matrix *h, c
         MRC_TRY(mrc_scope_matrix(&scope, backend, all[i], centers->p, h->cols, i < 3 ? centers->real : MERCER_F64,
                                  "the system of a projection"));
     MRC_TRY(mrc_centers_range(centers, h, 0, centers->p, &system.h));
-    MRC_TRY(solve(projector, &system));
-    MRC_TRY(refine(projector, &system));
+    MRC_TRY(solve_exact(projector, &system));
+    MRC_TRY(refine_exact(projector, &system));
     mercer_matrix own = mrc_rows(&system.theta, centers->first, centers->z.rows);
     mercer_matrix left = mrc_rows(&system.r, centers->first, centers->z.rows);
     report->passes = 1;
@@ -141,7 +141,7 @@ static mercer_status project(mrc_projector *projector, const mercer_matrix *h, c
 
 /* Return a reason to use the projector if K(Z,Z) in double, factorized in place, fits into memory and is worth its
    cost; else NULL. */
-static const char *suits(const mrc_planner *planner)
+static const char *exact_suits(const mrc_planner *planner)
 {
     const mrc_problem *problem = &planner->problem;
     double p = (double)problem->p, work = 3 * (double)problem->n * p * mrc_problem_features(problem);
@@ -150,7 +150,7 @@ static const char *suits(const mrc_planner *planner)
     return fits && pays ? "its factor fits and is faster" : NULL;
 }
 
-static void cost(const mrc_problem *problem, const mrc_projector_options *options, mrc_cost *once, mrc_cost *each)
+static void exact_cost(const mrc_problem *problem, const mrc_projector_options *options, mrc_cost *once, mrc_cost *each)
 {
     double p = (double)problem->p, c = (double)problem->c, e = (double)problem->real_size;
     mrc_cost coarse;
@@ -168,11 +168,11 @@ static void cost(const mrc_problem *problem, const mrc_projector_options *option
 }
 
 const mrc_projector_ops mrc_projector_exact = {.name = "exact",
-                                               .says = "one Cholesky factor of K(Z,Z)",
-                                               .keeps = MRC_KEEPS_FACTOR,
+                                               .description = "one Cholesky factor of K(Z,Z)",
+                                               .keeps = MRC_STORES_FACTOR,
                                                .passes = 1,
-                                               .suits = suits,
-                                               .create = create,
-                                               .destroy = destroy,
-                                               .project = project,
-                                               .cost = cost};
+                                               .suits = exact_suits,
+                                               .create = create_exact,
+                                               .destroy = destroy_exact,
+                                               .project = project_exact,
+                                               .cost = exact_cost};

@@ -12,7 +12,7 @@
  * Each column is scaled by its own number by a product with a diagonal (c, c) matrix. A column that is solved, or
  * breaks down by rounding (d.(K d) <= 0), gets a = 0 and no longer changes.
  *
- * If a backend caches kernel values in half precision (capabilities: kept_size), K(Z,Z) is stored in that form; as it
+ * If a backend caches kernel values in half precision (capabilities: cached_size), K(Z,Z) is stored in that form; as it
  * is symmetric, the values that a product caches for transposed products can be used. This halves the bytes, and a pass
  * takes the time to read them. If there are many columns, directions are also rounded to the 11 bits of a half, so that
  * K d takes one product of halves instead of two. Steps then use the rounded direction, so r stays h - K theta, and
@@ -36,9 +36,9 @@
 
 typedef struct pcg {
     mrc_coarse coarse;
-    mercer_matrix kept; /* K(Z here, Z) (rows, p), or no data */
-    mrc_kept half;      /* K(Z,Z) in the backend's own form, all columns; or no memory */
-    double *shrink;     /* (q) w_q/w_i - 1 */
+    mercer_matrix kept;    /* K(Z here, Z) (rows, p), or no data */
+    mrc_cached_block half; /* K(Z,Z) in the backend's own form, all columns; or no memory */
+    double *shrink;        /* (q) w_q/w_i - 1 */
 } pcg;
 
 typedef struct work {
@@ -48,7 +48,7 @@ typedef struct work {
     double *rz, *old, *dkd, *factors; /* (c) */
 } work;
 
-static void destroy(mrc_projector *projector)
+static void destroy_pcg(mrc_projector *projector)
 {
     mrc_centers *centers = projector->centers;
     pcg *self = projector->state;
@@ -66,7 +66,7 @@ static mercer_status keeps_half(mrc_centers *centers, const mercer_matrix *w, co
     mrc_backend *backend = centers->backend;
     mercer_matrix some = mrc_rows(&centers->z, 0, mrc_min(ROWS, centers->p)), to = mrc_rows(f, 0, some.rows);
     mrc_pair pair = mrc_points_pair(centers, &some, &centers->z);
-    mrc_kept kept = {.bytes = ROWS * COLUMNS * 2};
+    mrc_cached_block kept = {.bytes = ROWS * COLUMNS * 2};
     MRC_TRY(backend->ops->alloc(backend, &kept.memory, kept.bytes, "kernel values"));
     mercer_status status = backend->ops->kernel_forward(backend, &pair, w, &to, &kept);
     backend->ops->free(backend, kept.memory);
@@ -79,14 +79,14 @@ static mercer_status keep_half(pcg *self, mrc_centers *centers)
 {
     mrc_backend *backend = centers->backend;
     mercer_matrix w, f;
-    bool half = backend->ops->capabilities(backend, centers->half).kept_size == 2 && centers->real == MERCER_F32;
+    bool half = backend->ops->capabilities(backend, centers->half).cached_size == 2 && centers->real == MERCER_F32;
     if (!half || centers->all_shards > 1) return MERCER_OK;
     MRC_SCOPE(scope, centers->context);
     MRC_TRY(mrc_scope_field(&scope, centers, &w, 1, centers->real, "no weights"));
     MRC_TRY(mrc_scope_field(&scope, centers, &f, 1, centers->real, "their product"));
     MRC_TRY(keeps_half(centers, &w, &f, &half));
     if (!half) return MERCER_OK;
-    mrc_kept kept = {.bytes = mrc_round_up(centers->p, 256) * mrc_round_up(centers->p, 16) * 2};
+    mrc_cached_block kept = {.bytes = mrc_round_up(centers->p, 256) * mrc_round_up(centers->p, 16) * 2};
     mrc_pair pair = mrc_points_pair(centers, &centers->z, &centers->z);
     MRC_TRY(backend->ops->alloc(backend, &kept.memory, kept.bytes, "K(Z,Z) in half precision"));
     self->half = kept;
@@ -97,15 +97,15 @@ static mercer_status keep_half(pcg *self, mrc_centers *centers)
 /* Stores K(Z,Z), in half precision if the backend has that form. */
 static mercer_status keep_matrix(pcg *self, mrc_centers *centers)
 {
-    mrc_centers_tell(centers, "kernel matrix of centers", -1);
+    mrc_centers_notify(centers, "kernel matrix of centers", -1);
     MRC_TRY(keep_half(self, centers));
     if (self->half.memory && self->half.columns == centers->p) return MERCER_OK;
     centers->backend->ops->free(centers->backend, self->half.memory);
-    self->half = (mrc_kept){0};
-    return mrc_centers_keep(centers, &self->kept);
+    self->half = (mrc_cached_block){0};
+    return mrc_centers_store_kernel(centers, &self->kept);
 }
 
-static mercer_status create(mrc_projector *projector)
+static mercer_status create_pcg(mrc_projector *projector)
 {
     mrc_centers *centers = projector->centers;
     const mrc_projector_options *options = &projector->options;
@@ -136,7 +136,7 @@ static mercer_status work_fill(work *w, mrc_centers *centers, mrc_scope *scope, 
 }
 
 /* Compute Z = P^-1 R and rz = columns of R . Z. */
-static mercer_status precondition(pcg *self, mrc_centers *centers, work *w, const mercer_matrix *r)
+static mercer_status precondition_pcg(pcg *self, mrc_centers *centers, work *w, const mercer_matrix *r)
 {
     mrc_backend *backend = centers->backend;
     MRC_TRY(backend->ops->copy(backend, &w->z, r));
@@ -173,7 +173,7 @@ static mercer_status add_scaled(mrc_centers *centers, work *w, double sign, cons
 }
 
 /* Compute KD = K(Z,Z) D. Rounds D to half precision first if that saves time. */
-static mercer_status multiply(pcg *self, mrc_centers *centers, const mercer_matrix *d, const mercer_matrix *kd)
+static mercer_status multiply_pcg(pcg *self, mrc_centers *centers, const mercer_matrix *d, const mercer_matrix *kd)
 {
     if (!self->half.memory) return mrc_centers_times(centers, self->kept.data ? &self->kept : NULL, d, kd);
     mrc_pair pair = mrc_points_pair(centers, &centers->z, &centers->z);
@@ -183,14 +183,15 @@ static mercer_status multiply(pcg *self, mrc_centers *centers, const mercer_matr
     return centers->backend->ops->kernel_transpose(centers->backend, &pair, d, kd, &self->half);
 }
 
-static mercer_status step(pcg *self, mrc_centers *centers, work *w, const mercer_matrix *r, const mercer_matrix *theta)
+static mercer_status pcg_step(pcg *self, mrc_centers *centers, work *w, const mercer_matrix *r,
+                              const mercer_matrix *theta)
 {
-    MRC_TRY(multiply(self, centers, &w->d, &w->kd));
+    MRC_TRY(multiply_pcg(self, centers, &w->d, &w->kd));
     MRC_TRY(mrc_centers_column_dots(centers, &w->d, &w->kd, w->dkd));
     MRC_TRY(add_scaled(centers, w, 1, &w->d, w->rz, w->dkd, theta));
     MRC_TRY(add_scaled(centers, w, -1, &w->kd, w->rz, w->dkd, r));
     memcpy(w->old, w->rz, (size_t)r->cols * sizeof *w->old);
-    MRC_TRY(precondition(self, centers, w, r));
+    MRC_TRY(precondition_pcg(self, centers, w, r));
     MRC_TRY(add_scaled(centers, w, 1, &w->d, w->rz, w->old, &w->z)); /* the new direction */
     mercer_matrix direction = w->z;
     w->z = w->d;
@@ -198,17 +199,17 @@ static mercer_status step(pcg *self, mrc_centers *centers, work *w, const mercer
     return MERCER_OK;
 }
 
-static mercer_status run(mrc_projector *projector, work *w, const mercer_matrix *r, const mercer_matrix *theta,
-                         double *passes)
+static mercer_status run_pcg(mrc_projector *projector, work *w, const mercer_matrix *r, const mercer_matrix *theta,
+                             double *passes)
 {
     mrc_centers *centers = projector->centers;
     pcg *self = projector->state;
     double wanted = fmax(projector->options.tolerance, mrc_unit_roundoff(centers->real)) * projector->h_norm;
-    MRC_TRY(precondition(self, centers, w, r));
+    MRC_TRY(precondition_pcg(self, centers, w, r));
     MRC_TRY(centers->backend->ops->copy(centers->backend, &w->d, &w->z));
     for (int64_t pass = 0; pass < projector->options.passes; pass++) {
         double left;
-        MRC_TRY(step(self, centers, w, r, theta));
+        MRC_TRY(pcg_step(self, centers, w, r, theta));
         MRC_TRY(mrc_centers_norm(centers, r, &left));
         *passes += 1;
         mrc_log(centers->context, MERCER_LOG_DEBUG, "projection (pcg): pass %lld, residual %.3e", (long long)pass + 1,
@@ -218,23 +219,23 @@ static mercer_status run(mrc_projector *projector, work *w, const mercer_matrix 
     return MERCER_OK;
 }
 
-static mercer_status project(mrc_projector *projector, const mercer_matrix *h, const mercer_matrix *theta,
-                             mrc_projection *report)
+static mercer_status project_pcg(mrc_projector *projector, const mercer_matrix *h, const mercer_matrix *theta,
+                                 mrc_projection *report)
 {
     work w;
     const pcg *self = projector->state;
     MRC_SCOPE(scope, projector->centers->context);
     MRC_TRY(work_fill(&w, projector->centers, &scope, self->coarse.q, h->cols));
-    return run(projector, &w, h, theta, &report->passes);
+    return run_pcg(projector, &w, h, theta, &report->passes);
 }
 
-static const char *suits(const mrc_planner *planner)
+static const char *pcg_suits(const mrc_planner *planner)
 {
     double p = (double)planner->problem.p, stored = (double)planner->problem.real_size * p * p;
     return stored <= 0.45 * (double)planner->plan->budget ? "K(Z,Z) fits, and its factor would be slower" : NULL;
 }
 
-static void cost(const mrc_problem *problem, const mrc_projector_options *options, mrc_cost *once, mrc_cost *each)
+static void pcg_cost(const mrc_problem *problem, const mrc_projector_options *options, mrc_cost *once, mrc_cost *each)
 {
     double p = (double)problem->p, d = (double)problem->d, c = (double)problem->c, e = (double)problem->real_size;
     double q = (double)mrc_max(0, mrc_min(options->eigenpairs, mrc_min(options->nystrom, problem->p) - 1));
@@ -255,13 +256,13 @@ static void cost(const mrc_problem *problem, const mrc_projector_options *option
 }
 
 const mrc_projector_ops mrc_projector_pcg = {.name = "pcg",
-                                             .says = "conjugate gradients on a stored K(Z,Z)",
+                                             .description = "conjugate gradients on a stored K(Z,Z)",
                                              .uses = MRC_PROJECTOR_SAMPLES | MRC_PROJECTOR_REPEATS,
-                                             .keeps = MRC_KEEPS_MATRIX,
+                                             .keeps = MRC_STORES_MATRIX,
                                              .passes = 30,
                                              .tolerance = 0.03,
-                                             .suits = suits,
-                                             .create = create,
-                                             .destroy = destroy,
-                                             .project = project,
-                                             .cost = cost};
+                                             .suits = pcg_suits,
+                                             .create = create_pcg,
+                                             .destroy = destroy_pcg,
+                                             .project = project_pcg,
+                                             .cost = pcg_cost};

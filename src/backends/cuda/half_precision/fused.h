@@ -37,7 +37,7 @@ int64_t mrc_fused_units(int64_t p);
 
 /* Returns m rows of X rounded up to a size that cuBLAS multiplies fast, for saved kernel values. The values in the rows
    after the last one are finite. */
-int64_t mrc_fused_kept_rows(int64_t m);
+int64_t mrc_fused_cached_rows(int64_t m);
 
 /* rows (count, ld) f16 = unit (x - origin), rounded (origin NULL: 0); norms (padded): their squared norms in units of
    the profile's argument, huge after the last row. *overflow becomes 1 if a coordinate does not fit a half. */
@@ -65,7 +65,7 @@ typedef struct mrc_fused_job {
     float *sums;          /* (units, m, columns) scratch */
     mercer_matrix y;      /* (m, c) f32 or f64 */
     int add;
-    void *kept; /* NULL, or (mrc_fused_kept_rows(m), kept_columns) f16: receives 2^15 K of the first centers */
+    void *kept; /* NULL, or (mrc_fused_cached_rows(m), kept_columns) f16: receives 2^15 K of the first centers */
     int64_t kept_columns; /* multiple of MRC_FUSED_CENTERS */
 } mrc_fused_job;
 

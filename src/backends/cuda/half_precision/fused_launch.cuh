@@ -95,7 +95,7 @@ static cudaError_t launch_fused(cudaStream_t stream, const mrc_fused_job *job, C
                                  job->sums,
                                  (uint4 *)job->kept,
                                  job->kept ? (int32_t)(job->kept_columns / MRC_FUSED_CENTERS) : 0,
-                                 (int32_t)mrc_fused_kept_rows(job->m),
+                                 (int32_t)mrc_fused_cached_rows(job->m),
                                  job->kept_columns / 8};
     switch (job->kernel->id) {
 #define FORM(ID, scale, value) \

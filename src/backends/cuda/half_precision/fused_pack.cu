@@ -53,7 +53,7 @@ int64_t mrc_fused_units(int64_t p)
     return (tiles + each - 1) / each;
 }
 
-int64_t mrc_fused_kept_rows(int64_t m)
+int64_t mrc_fused_cached_rows(int64_t m)
 {
     return (m + 15) / 16 * 16;
 }

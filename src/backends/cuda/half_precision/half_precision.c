@@ -109,7 +109,7 @@ mercer_status mrc_half_precision_make(mrc_half_precision *self, int64_t rows)
 
 /* ---- The fused kernel ---------------------------------------------------------------------------------------- */
 
-int64_t mrc_half_kept_width(const mrc_kept *kept, int64_t p)
+int64_t mrc_half_cached_width(const mrc_cached_block *kept, int64_t p)
 {
     return kept->columns >= p ? mrc_fused_padded(p) : kept->columns;
 }
@@ -150,7 +150,7 @@ static mercer_status multiply_rows(mrc_half_precision *self, const fused_room *r
 }
 
 static mercer_status run_fused(mrc_half_precision *self, const mercer_matrix *w, const mercer_matrix *y, bool add,
-                               const mrc_kept *kept)
+                               const mrc_cached_block *kept)
 {
     mrc_backend *backend = self->backend;
     const mrc_pair *pair = self->pair;
@@ -165,7 +165,7 @@ static mercer_status run_fused(mrc_half_precision *self, const mercer_matrix *w,
         int64_t rows = mrc_min(BLOCK, y->rows - i);
         mercer_matrix out = mrc_rows(y, i, rows);
         MRC_TRY(mrc_half_precision_use(self, &self->x, i, rows));
-        int64_t width = kept ? mrc_half_kept_width(kept, p) : 0;
+        int64_t width = kept ? mrc_half_cached_width(kept, p) : 0;
         void *place = width > 0 ? (char *)kept->memory + i * width * 2 : NULL;
         MRC_TRY(multiply_rows(self, &room, w, &out, add, place, width));
     }
@@ -179,8 +179,8 @@ static bool is_fused(const mrc_backend *backend, const mercer_matrix *w)
     return mrc_cuda_of(backend)->hopper && w->cols < MRC_CUDA_WIDE;
 }
 
-static mercer_status run(mrc_half_precision *self, const mercer_matrix *w, const mercer_matrix *y, bool add,
-                         const mrc_kept *kept)
+static mercer_status run_half_product(mrc_half_precision *self, const mercer_matrix *w, const mercer_matrix *y,
+                                      bool add, const mrc_cached_block *kept)
 {
     mrc_backend *backend = self->backend;
     mercer_matrix weights, out;
@@ -198,19 +198,19 @@ mercer_status mrc_cuda_half_matmul(mrc_backend *backend, const mrc_pair *pair, c
                                    const mercer_matrix *y, bool add)
 {
     mrc_half_precision self = {.backend = backend, .pair = pair};
-    return run(&self, w, y, add, NULL);
+    return run_half_product(&self, w, y, add, NULL);
 }
 
 mercer_status mrc_cuda_half_forward(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
-                                    const mercer_matrix *f, mrc_kept *kept)
+                                    const mercer_matrix *f, mrc_cached_block *kept)
 {
     mrc_half_precision self = {.backend = backend, .pair = pair};
-    mrc_kept room = *kept;
-    int64_t rows = mrc_max(mrc_fused_kept_rows(pair->x->rows), 1);
+    mrc_cached_block room = *kept;
+    int64_t rows = mrc_max(mrc_fused_cached_rows(pair->x->rows), 1);
     kept->columns = 0;
     room.columns = mrc_min(kept->bytes / (2 * rows), mrc_fused_padded(pair->z->rows));
     room.columns = mrc_cuda_of(backend)->hopper ? room.columns / MRC_FUSED_CENTERS * MRC_FUSED_CENTERS : 0;
-    MRC_TRY(run(&self, w, f, false, room.columns > 0 ? &room : NULL));
+    MRC_TRY(run_half_product(&self, w, f, false, room.columns > 0 ? &room : NULL));
     kept->columns = mrc_min(room.columns, pair->z->rows);
     kept->opaque = true;
     return MERCER_OK;
@@ -219,11 +219,11 @@ mercer_status mrc_cuda_half_forward(mrc_backend *backend, const mrc_pair *pair, 
 /* H = K' G for WIDE or fewer columns with a general matrix product: weights in `count` parts (1 or 2) side by side, so
    that K is read once for all of them. */
 static mercer_status transpose_wide(mrc_backend *backend, const mercer_matrix *g, const mercer_matrix *h,
-                                    const mrc_kept *kept, int64_t ld, int count)
+                                    const mrc_cached_block *kept, int64_t ld, int count)
 {
     static const float one = 1, zero = 0;
     mrc_cuda *cuda = mrc_cuda_of(backend);
-    int64_t padded = mrc_fused_kept_rows(g->rows), width = mrc_tile_width(g->cols, count);
+    int64_t padded = mrc_fused_cached_rows(g->rows), width = mrc_tile_width(g->cols, count);
     char *parts;
     void *sums, *factors;
     MRC_CUDA_SCRATCH(backend);
@@ -246,12 +246,12 @@ static mercer_status transpose_wide(mrc_backend *backend, const mercer_matrix *g
 
 /* H = K' G for few columns: one narrow product on tensor cores, limited by memory bandwidth. */
 static mercer_status transpose_few(mrc_backend *backend, const mercer_matrix *g, const mercer_matrix *h,
-                                   const mrc_kept *kept, int64_t ld)
+                                   const mrc_cached_block *kept, int64_t ld)
 {
     static const float one = 1, zero = 0;
     mrc_cuda *cuda = mrc_cuda_of(backend);
     void *parts, *sums, *factors;
-    int64_t padded = mrc_fused_kept_rows(g->rows); /* weights after the last row are 0 */
+    int64_t padded = mrc_fused_cached_rows(g->rows); /* weights after the last row are 0 */
     int columns = mrc_fused_columns(g->cols);
     MRC_TRY(mrc_cuda_push(backend, &parts, padded * columns * 2));
     MRC_TRY(mrc_cuda_push(backend, &sums, h->rows * columns * (int64_t)sizeof(float)));
@@ -269,10 +269,10 @@ static mercer_status transpose_few(mrc_backend *backend, const mercer_matrix *g,
 
 /* H (columns, c) = K' G with K (m, ld), the halves that forward saved: up to 1024 columns of G at a time. */
 mercer_status mrc_cuda_half_transpose(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *g,
-                                      const mercer_matrix *h, const mrc_kept *kept)
+                                      const mercer_matrix *h, const mrc_cached_block *kept)
 {
     mercer_matrix weights, out;
-    int64_t ld = mrc_half_kept_width(kept, pair->z->rows);
+    int64_t ld = mrc_half_cached_width(kept, pair->z->rows);
     MRC_CUDA_SCRATCH(backend);
     MRC_TRY(mrc_cuda_read(backend, g, &weights));
     MRC_TRY(mrc_cuda_write(backend, h, false, &out));

@@ -19,9 +19,9 @@ enum { ROWS = 8192, CENTERS = 16384, PARTS = 2, UNREAD = 8 }; /* UNREAD: columns
 
 typedef struct tiles {
     mrc_half_precision *half;
-    const mrc_kept *kept; /* NULL, or where the first columns of K are saved */
-    int64_t c, width;     /* columns of W; columns of packed weights and sums */
-    int64_t ld;           /* leading dimension of dots and values */
+    const mrc_cached_block *kept; /* NULL, or where the first columns of K are saved */
+    int64_t c, width;             /* columns of W; columns of packed weights and sums */
+    int64_t ld;                   /* leading dimension of dots and values */
     float *dots, *sums, *factors;
     void *values, *weights;
     void *no_weights, *no_sums; /* unused operands of the fused kernel, which always computes sums */
@@ -44,7 +44,7 @@ static mercer_status make_fused(tiles *self, int64_t rows, int64_t most)
     return MERCER_OK;
 }
 
-static mercer_status make(tiles *self, const mercer_matrix *w, int64_t rows)
+static mercer_status allocate_tiles(tiles *self, const mercer_matrix *w, int64_t rows)
 {
     mrc_backend *backend = self->half->backend;
     int64_t p = self->half->pair->z->rows, kept = kept_columns(self), some = mrc_min(p - kept, CENTERS);
@@ -54,13 +54,13 @@ static mercer_status make(tiles *self, const mercer_matrix *w, int64_t rows)
         MRC_TRY(make_fused(self, rows, mrc_max(some, kept)));
     else
         MRC_TRY(mrc_cuda_push(backend, &self->dots, rows * self->ld * 4));
-    MRC_TRY(mrc_cuda_push(backend, &self->values, mrc_fused_kept_rows(rows) * self->ld * 2));
+    MRC_TRY(mrc_cuda_push(backend, &self->values, mrc_fused_cached_rows(rows) * self->ld * 2));
     MRC_TRY(mrc_cuda_push(backend, &self->weights, p * self->width * 2));
     MRC_TRY(mrc_cuda_push(backend, &self->sums, rows * self->width * 4));
     return mrc_cuda_push(backend, &self->factors, self->c * 4);
 }
 
-static mercer_status check(mrc_backend *backend, cublasStatus_t status)
+static mercer_status check_cublas(mrc_backend *backend, cublasStatus_t status)
 {
     if (status == CUBLAS_STATUS_SUCCESS) return MERCER_OK;
     return mrc_fail(backend->context, MERCER_ERROR_INTERNAL, "cuBLAS: a product in half precision returned %d",
@@ -75,16 +75,16 @@ static mercer_status evaluate_plainly(tiles *self, int64_t rows, const void *z, 
     mrc_half_precision *half = self->half;
     mrc_backend *backend = half->backend;
     mrc_cuda *cuda = mrc_cuda_of(backend);
-    MRC_TRY(check(backend, cuda->libraries.cublasGemmEx_64(cuda->blas, CUBLAS_OP_T, CUBLAS_OP_N, cols, rows, half->ld,
-                                                           &one, z, CUDA_R_16F, half->ld, half->x.rows, CUDA_R_16F,
-                                                           half->ld, &zero, self->dots, CUDA_R_32F, ld,
-                                                           CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT)));
+    MRC_TRY(check_cublas(backend, cuda->libraries.cublasGemmEx_64(cuda->blas, CUBLAS_OP_T, CUBLAS_OP_N, cols, rows,
+                                                                  half->ld, &one, z, CUDA_R_16F, half->ld, half->x.rows,
+                                                                  CUDA_R_16F, half->ld, &zero, self->dots, CUDA_R_32F,
+                                                                  ld, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT)));
     MRC_CUDA_TRY(backend, mrc_tile_profile(cuda->stream, half->pair->kernel, rows, cols, ld, self->dots, half->x.norms,
                                            z_norms, values));
     return MERCER_OK;
 }
 
-static mercer_status evaluate(tiles *self, int64_t rows, int64_t first, int64_t cols, void *values, int64_t ld)
+static mercer_status evaluate_tiles(tiles *self, int64_t rows, int64_t first, int64_t cols, void *values, int64_t ld)
 {
     mrc_half_precision *half = self->half;
     mrc_cuda *cuda = mrc_cuda_of(half->backend);
@@ -117,23 +117,23 @@ static mercer_status add_centers(tiles *self, int64_t rows, int64_t first, int64
     mrc_backend *backend = self->half->backend;
     mrc_cuda *cuda = mrc_cuda_of(backend);
     const char *weights = (const char *)self->weights + first * self->width * 2;
-    MRC_TRY(evaluate(self, rows, first, cols, values, ld));
-    return check(backend, cuda->libraries.cublasGemmEx_64(cuda->blas, CUBLAS_OP_N, CUBLAS_OP_N, self->width, rows, cols,
-                                                          &one, weights, CUDA_R_16F, self->width, values, CUDA_R_16F,
-                                                          ld, first > 0 ? &one : &zero, self->sums, CUDA_R_32F,
-                                                          self->width, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
+    MRC_TRY(evaluate_tiles(self, rows, first, cols, values, ld));
+    return check_cublas(backend, cuda->libraries.cublasGemmEx_64(
+                                     cuda->blas, CUBLAS_OP_N, CUBLAS_OP_N, self->width, rows, cols, &one, weights,
+                                     CUDA_R_16F, self->width, values, CUDA_R_16F, ld, first > 0 ? &one : &zero,
+                                     self->sums, CUDA_R_32F, self->width, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
 }
 
 mercer_status mrc_half_precision_tiles(mrc_half_precision *half, const mercer_matrix *w, const mercer_matrix *y,
-                                       bool add, const mrc_kept *kept)
+                                       bool add, const mrc_cached_block *kept)
 {
     mrc_backend *backend = half->backend;
     cudaStream_t stream = mrc_cuda_of(backend)->stream;
     tiles self = {.half = half, .kept = kept};
     int64_t p = half->pair->z->rows, block = mrc_min(y->rows, ROWS), before = kept_columns(&self);
-    int64_t width = kept ? mrc_half_kept_width(kept, p) : 0;
+    int64_t width = kept ? mrc_half_cached_width(kept, p) : 0;
     MRC_TRY(mrc_half_precision_make(half, block));
-    MRC_TRY(make(&self, w, block));
+    MRC_TRY(allocate_tiles(&self, w, block));
     MRC_CUDA_TRY(backend, mrc_tile_weights(stream, *w, PARTS, self.factors, self.weights));
     for (int64_t i = 0; i < y->rows; i += ROWS) {
         int64_t rows = mrc_min(ROWS, y->rows - i);

@@ -40,7 +40,7 @@ static bool pays(const mrc_gemm *job)
            (double)job->c->rows * (double)job->c->cols * (double)depth >= 0x1p30;
 }
 
-static mercer_status make(split *self)
+static mercer_status allocate_split(split *self)
 {
     mrc_backend *backend = self->backend;
     cudaStream_t stream = mrc_cuda_of(backend)->stream;
@@ -77,7 +77,7 @@ static mercer_status split_b(split *self, const mercer_matrix *some, int64_t row
 }
 
 /* sums (rows, n) = or += (add) the product of the parts. */
-static mercer_status multiply(split *self, int64_t rows, int64_t depth, bool add)
+static mercer_status multiply_split(split *self, int64_t rows, int64_t depth, bool add)
 {
     static const float one = 1, zero = 0;
     mrc_cuda *cuda = mrc_cuda_of(self->backend);
@@ -90,7 +90,7 @@ static mercer_status multiply(split *self, int64_t rows, int64_t depth, bool add
                     (int)status);
 }
 
-static mercer_status store(split *self, const mercer_matrix *to)
+static mercer_status store_split(split *self, const mercer_matrix *to)
 {
     MRC_CUDA_TRY(self->backend,
                  mrc_launch_store_split(mrc_cuda_of(self->backend)->stream, self->sums, self->b_ld, self->job->alpha,
@@ -106,9 +106,9 @@ static mercer_status run_transposed(split *self)
         mercer_matrix a = mrc_rows(&self->a, first, count), b = mrc_rows(&self->b, first, count);
         MRC_TRY(split_a(self, &a));
         MRC_TRY(split_b(self, &b, count));
-        MRC_TRY(multiply(self, self->a_ld, count, first > 0));
+        MRC_TRY(multiply_split(self, self->a_ld, count, first > 0));
     }
-    return store(self, &self->c);
+    return store_split(self, &self->c);
 }
 
 static mercer_status run_rows(split *self)
@@ -118,8 +118,8 @@ static mercer_status run_rows(split *self)
         int64_t count = mrc_min(CHUNK, self->a.rows - first);
         mercer_matrix a = mrc_rows(&self->a, first, count), to = mrc_rows(&self->c, first, count);
         MRC_TRY(split_a(self, &a));
-        MRC_TRY(multiply(self, count, self->depth, false));
-        MRC_TRY(store(self, &to));
+        MRC_TRY(multiply_split(self, count, self->depth, false));
+        MRC_TRY(store_split(self, &to));
     }
     return MERCER_OK;
 }
@@ -132,7 +132,7 @@ mercer_status mrc_cuda_split_gemm(mrc_backend *backend, const mrc_gemm *job)
     MRC_TRY(mrc_cuda_read(backend, job->a, &self.a));
     MRC_TRY(mrc_cuda_read(backend, job->b, &self.b));
     MRC_TRY(mrc_cuda_write(backend, job->c, job->beta != 0, &self.c));
-    MRC_TRY(make(&self));
+    MRC_TRY(allocate_split(&self));
     MRC_TRY(job->transpose_a ? run_transposed(&self) : run_rows(&self));
     return mrc_cuda_write_back(backend, job->c, &self.c);
 }

@@ -48,7 +48,7 @@ typedef struct place {
     char decimal; /* decimal mark in addition to '.' */
 } place;
 
-static place place_of(const mrc_table *self, const mrc_csv *csv)
+static place cell_place(const mrc_table *self, const mrc_csv *csv)
 {
     return (place){(const char *)self->input->data, csv->line, csv->separator == ';' ? ',' : '.'};
 }
@@ -118,7 +118,7 @@ static bool take_cell(const mrc_sink *to, const struct mrc_action *action, const
 /* Reads a record with quotes, at the end of the file, or with a wrong number of fields. */
 static mercer_status read_record(const mrc_table *self, mrc_csv *csv, mrc_sink *to)
 {
-    place at = place_of(self, csv);
+    place at = cell_place(self, csv);
     float *cells = cells_of(to, to->rows);
     int64_t line = csv->line;
     bool left_out = false;
@@ -358,7 +358,8 @@ static mercer_status read_marked(const mrc_table *self, mrc_csv *csv, mrc_sink *
     int64_t columns = self->columns, records = mrc_min(most, mrc_marks_find(&to->marks, csv, columns, FEW_BYTES));
     const uint32_t *ends = to->marks.ends;
     if (records > 8 && records < most) records -= records % 8; /* the remaining records become part of the next piece */
-    piece part = {.table = self, .csv = csv, .to = to, .base = csv->at, .columns = columns, .at = place_of(self, csv)};
+    piece part = {
+        .table = self, .csv = csv, .to = to, .base = csv->at, .columns = columns, .at = cell_place(self, csv)};
     for (*done = 0; *done < records; *done += part.rows) {
         part.rows = mrc_min(records - *done, PIECE_ROWS);
         part.ends = ends + *done * columns;

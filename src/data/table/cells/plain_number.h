@@ -70,7 +70,7 @@ static inline uint64_t mrc_last_digits(uint64_t word, int64_t count)
 }
 
 /* Returns the bit offset of the first decimal point; 64: none. */
-static inline int mrc_point_place(uint64_t word, char decimal)
+static inline int mrc_point_offset(uint64_t word, char decimal)
 {
     uint64_t points = mrc_find_byte(word, '.') | mrc_find_byte(word, decimal);
     return points ? __builtin_ctzll(points) - 7 : 64;
@@ -84,7 +84,7 @@ static inline __attribute__((always_inline)) bool mrc_short_digits(const char *t
     uint64_t word = mrc_first_digits(mrc_load_word(text), count);
     *fraction = 0;
     if (!mrc_all_digits(word)) {
-        int place = mrc_point_place(word, decimal);
+        int place = mrc_point_offset(word, decimal);
         if (place == 64 || count == 1) return false;
         uint64_t before = (UINT64_C(1) << place) - 1;
         word = (word & ~(before << 8 | 0xff)) | (word & before) << 8 | '0'; /* remove the point */
@@ -99,7 +99,7 @@ static inline __attribute__((always_inline)) bool mrc_short_digits(const char *t
 static inline bool mrc_long_digits(const char *text, int64_t count, char decimal, uint64_t *digits, int64_t *fraction)
 {
     uint64_t word = mrc_load_word(text);
-    int place = mrc_point_place(word, decimal);
+    int place = mrc_point_offset(word, decimal);
     int64_t before = place < 64 ? place / 8 : 0, rest = count - before - (place < 64);
     if (before + rest > 19) return false;
     const char *end = text + count;
