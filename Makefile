@@ -23,7 +23,7 @@ CONFIGURE_FLAGS += -DMERCER_CUDA_QUICK=$(if $(wildcard /dev/nvidiactl),OFF,ON)
 build-asan-ubsan/CMakeCache.txt build-tsan/CMakeCache.txt: export CMAKE_C_COMPILER_LAUNCHER =
 endif
 
-.PHONY: build paper paper-full paper-gpu bench-results test test-sanitize test-threads demo bench check format install wheel deb docs release cross-aarch64 setup clean help
+.PHONY: build paper paper-full paper-gpu bench-results test test-sanitize test-threads demo bench bench-compare check format install wheel deb docs release cross-aarch64 setup clean help
 
 build: build/CMakeCache.txt ## build the library, tests, examples and benchmarks in build/
 	@$(call BUILD_TREE,build)
@@ -86,6 +86,14 @@ bench: setup ## run every benchmark, and comparisons with NumPy, scikit-learn an
 	@set -e; for program in build/bench/bench_*; do \
 	  if [ -f "$$program" ] && [ -x "$$program" ]; then "$$program"; fi; done
 	@set -e; for name in $(COMPARISONS); do $(COMPARE_PYTHON) bench/compare/$$name.py; done
+
+bench-compare: setup ## run every benchmark and compare its times with the committed results of the same cases, on the same machine
+	@$(MAKE) build
+	@mkdir -p build/bench-results
+	@set -e; for program in build/bench/bench_*; do \
+	  if [ -f "$$program" ] && [ -x "$$program" ]; then \
+	    "$$program" --json >"build/bench-results/$${program#build/bench/bench_}.jsonl"; fi; done
+	@bench/report.py --compare build/bench-results
 
 bench-results: setup ## like bench, but write JSON lines to bench/results/ and update the tables of docs/performance.md
 	@$(MAKE) build

@@ -14,6 +14,10 @@
 
 enum { BENCH_MOST_REPEATS = 101 };
 
+#ifndef BENCH_COMMIT
+#define BENCH_COMMIT "unknown" /* the build defines it as the revision of the sources */
+#endif
+
 typedef struct bench_options {
     bool json;
     bool quick;         /* true: smoke test with small sizes and few repeats */
@@ -104,6 +108,26 @@ static inline int bench_open(int argc, char **argv, bench_options *options, merc
     if (mercer_context_create(context, &with) == MERCER_OK) return -1;
     fprintf(stderr, "%s: %s\n", argv[0], mercer_last_error(NULL));
     return 1;
+}
+
+/* Return the name of the processor; "unknown" if the system does not report it. */
+static inline const char *bench_machine(void)
+{
+    static char name[128];
+    FILE *file = name[0] ? NULL : fopen("/proc/cpuinfo", "r");
+    char line[256];
+    while (file && !name[0] && fgets(line, sizeof line, file))
+        if (strncmp(line, "model name", 10) == 0 && strchr(line, ':'))
+            sscanf(strchr(line, ':') + 1, " %127[^\n]", name);
+    if (file) fclose(file);
+    if (!name[0]) strcpy(name, "unknown");
+    return name;
+}
+
+/* Begin a JSON object with what is needed to repeat a measurement: the machine and the revision of the sources. */
+static inline void bench_begin_json(void)
+{
+    printf("{\"machine\": \"%s\", \"commit\": \"%s\", ", bench_machine(), BENCH_COMMIT);
 }
 
 /* Return a deterministic value in [0, 1). A linear congruential generator is sufficient to fill buffers. */

@@ -130,8 +130,9 @@ static void report(const bench_options *options, const char *name, const char *u
                    bench_times times, double alone)
 {
     double rate = amount / times.median;
+    if (options->json) bench_begin_json();
     if (options->json)
-        printf("{\"bench\": \"ceilings\", \"case\": \"%s\", \"unit\": \"%s\", \"version\": \"%s\", \"isa\": \"%s\", "
+        printf("\"bench\": \"ceilings\", \"case\": \"%s\", \"unit\": \"%s\", \"version\": \"%s\", \"isa\": \"%s\", "
                "\"threads\": %d, \"best\": %.5g, \"rate\": %.5g, \"speed_up\": %.4g}\n",
                name, unit, mercer_version(), mrc_isa_name(mrc_isa_best()), threads, amount / times.best, rate,
                rate / alone);

@@ -220,8 +220,9 @@ static void report(const bench_options *options, const mercer_context_info *info
                    const double *seconds, double to_gemm, double to_composed)
 {
     double pairs = 2.0 * (double)self->x.rows * (double)self->z.rows, d = (double)self->x.cols;
+    if (options->json) bench_begin_json();
     if (options->json)
-        printf("{\"bench\": \"kernel_matmul\", \"case\": \"%s\", \"m\": %lld, \"p\": %lld, \"d\": %lld, \"c\": %d, "
+        printf("\"bench\": \"kernel_matmul\", \"case\": \"%s\", \"m\": %lld, \"p\": %lld, \"d\": %lld, \"c\": %d, "
                "\"version\": \"%s\", \"isa\": \"%s\", \"threads\": %d, \"fused_s\": %.6g, \"gemm_s\": %.6g, "
                "\"composed_s\": %.6g, \"gflops\": %.5g, \"gemm_gflops\": %.5g, \"ratio_to_gemm\": %.4g, "
                "\"times_composed\": %.4g}\n",

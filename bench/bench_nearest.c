@@ -84,7 +84,8 @@ static bool run_case(mercer_context *context, const bench_options *options, cons
     if (good) {
         bench_times times = bench_time(search, &self, options->repeats);
         double rate = 2e-9 * (double)(n * p) * (double)test->d / times.median;
-        printf(options->json ? "{\"bench\": \"nearest\", \"case\": \"%s\", \"n\": %lld, \"p\": %lld, \"d\": %lld, "
+        if (options->json) bench_begin_json();
+        printf(options->json ? "\"bench\": \"nearest\", \"case\": \"%s\", \"n\": %lld, \"p\": %lld, \"d\": %lld, "
                                "\"best_s\": %.4g, \"median_s\": %.4g, \"gflops\": %.5g}\n"
                              : "%-14s %7lld x %6lld, d = %lld: best %8.4f s, median %8.4f s, %7.1f GFLOP/s\n",
                test->name, (long long)n, (long long)p, (long long)test->d, times.best, times.median, rate);

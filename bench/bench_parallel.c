@@ -55,8 +55,9 @@ static bench_times time_loops(int threads, int loops, mrc_work work, int64_t pie
 static void report(const bench_options *options, const char *name, int threads, bench_times times, double speed_up)
 {
     if (options->filter && !strstr(name, options->filter)) return;
+    if (options->json) bench_begin_json();
     if (options->json)
-        printf("{\"bench\": \"parallel\", \"case\": \"%s\", \"version\": \"%s\", \"threads\": %d, \"best_s\": %.6g, "
+        printf("\"bench\": \"parallel\", \"case\": \"%s\", \"version\": \"%s\", \"threads\": %d, \"best_s\": %.6g, "
                "\"median_s\": %.6g, \"speed_up\": %.4g}\n",
                name, mercer_version(), threads, times.best, times.median, speed_up);
     else

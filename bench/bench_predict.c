@@ -71,8 +71,9 @@ static void report(const bench_options *options, const mercer_context_info *info
                    bench_times times, bench_times floor, size_t bytes)
 {
     double rate = (double)bytes / times.median * 1e-9;
+    if (options->json) bench_begin_json();
     if (options->json)
-        printf("{\"bench\": \"predict\", \"case\": \"%s\", \"rows\": %lld, \"p\": %lld, \"d\": %lld, \"c\": %lld, "
+        printf("\"bench\": \"predict\", \"case\": \"%s\", \"rows\": %lld, \"p\": %lld, \"d\": %lld, \"c\": %lld, "
                "\"version\": \"%s\", "
                "\"isa\": \"%s\", \"threads\": %d, \"best_s\": %.6g, \"median_s\": %.6g, \"gbytes_s\": %.4g, "
                "\"copy_s\": %.6g}\n",

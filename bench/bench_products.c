@@ -4,7 +4,7 @@
  * X Z' of the same BLAS in the same run. For every kernel, a product counts as 2 m p (d + c) flops and the GEMM as
  * 2 m p d; bytes count X, Z, W and Y once.
  */
-#include "bench.h"
+#include "bench_peak.h"
 
 #include <cblas.h>
 #include <math.h>
@@ -191,20 +191,22 @@ static void report(const bench_options *options, const mercer_context_info *info
     double point = (double)element_size(test->dtype), real = test->dtype == MERCER_F64 ? 8 : 4;
     double bytes = point * (double)((size.m + size.p) * size.d) + real * (double)((size.m + size.p) * size.c);
     double rate = flops / fused.median, gemm_rate = gemm_flops / gemm.median;
+    double share = rate / bench_peak(test->dtype, info->threads, options->repeats);
+    if (options->json) bench_begin_json();
     if (options->json)
-        printf(
-            "{\"bench\": \"products\", \"case\": \"%s\", \"kernel\": \"%s\", \"m\": %lld, \"p\": %lld, \"d\": %lld, "
-            "\"c\": %lld, "
-            "\"version\": \"%s\", \"backend\": \"%s\", \"isa\": \"%s\", \"threads\": %d, \"best_s\": %.6g, "
-            "\"median_s\": %.6g, "
-            "\"gflops\": %.5g, \"gbytes_s\": %.5g, \"gemm_gflops\": %.5g, \"ratio_to_gemm\": %.4g, \"error\": %.3g}\n",
-            test->name, test->kernel, (long long)size.m, (long long)size.p, (long long)size.d, (long long)size.c,
-            mercer_version(), info->backend, info->isa, info->threads, fused.best, fused.median, rate * 1e-9,
-            bytes / fused.median * 1e-9, gemm_rate * 1e-9, rate / gemm_rate, error);
+        printf("\"bench\": \"products\", \"case\": \"%s\", \"kernel\": \"%s\", \"m\": %lld, \"p\": %lld, \"d\": %lld, "
+               "\"c\": %lld, "
+               "\"version\": \"%s\", \"backend\": \"%s\", \"isa\": \"%s\", \"threads\": %d, \"best_s\": %.6g, "
+               "\"median_s\": %.6g, "
+               "\"gflops\": %.5g, \"gbytes_s\": %.5g, \"gemm_gflops\": %.5g, \"ratio_to_gemm\": %.4g, \"of_peak\": "
+               "%.4g, \"error\": %.3g}\n",
+               test->name, test->kernel, (long long)size.m, (long long)size.p, (long long)size.d, (long long)size.c,
+               mercer_version(), info->backend, info->isa, info->threads, fused.best, fused.median, rate * 1e-9,
+               bytes / fused.median * 1e-9, gemm_rate * 1e-9, rate / gemm_rate, share, error);
     else
-        printf("%-24s %6lld %6lld %9.2f %9.2f %9.1f %7.2f %9.1f %7.2f %9.1e\n", test->name, (long long)size.m,
+        printf("%-24s %6lld %6lld %9.2f %9.2f %9.1f %7.2f %9.1f %7.2f %7.2f %9.1e\n", test->name, (long long)size.m,
                (long long)size.p, fused.best * 1e3, fused.median * 1e3, rate * 1e-9, bytes / fused.median * 1e-9,
-               gemm_rate * 1e-9, rate / gemm_rate, error);
+               gemm_rate * 1e-9, rate / gemm_rate, share, error);
     fflush(stdout);
 }
 
@@ -242,8 +244,8 @@ int main(int argc, char **argv)
     int leave = bench_open(argc, argv, &options, &context);
     if (leave >= 0) return leave;
     if (!options.json)
-        printf("%-24s %6s %6s %9s %9s %9s %7s %9s %7s %9s\n", "Y = K(X, Z) W", "m", "p", "best ms", "median ms",
-               "GFLOP/s", "GB/s", "gemm GF/s", "ratio", "error");
+        printf("%-24s %6s %6s %9s %9s %9s %7s %9s %7s %7s %9s\n", "Y = K(X, Z) W", "m", "p", "best ms", "median ms",
+               "GFLOP/s", "GB/s", "gemm GF/s", "ratio", "of peak", "error");
     int failed = 0;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         if (options.filter && !strstr(cases[i].name, options.filter)) continue;

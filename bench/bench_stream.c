@@ -136,8 +136,9 @@ static void run_case(mercer_context *context, const bench_case *one, const files
     if (work.failed) must(context, MERCER_ERROR_CALLBACK);
     double best = (double)work.rows / times.best, median = (double)work.rows / times.median;
     double bytes = (double)source.features * (double)element_size(source.dtype);
+    if (options->json) bench_begin_json();
     if (options->json)
-        printf("{\"bench\": \"stream\", \"case\": \"%s\", \"rows\": %lld, \"rows_per_second_best\": %.0f, "
+        printf("\"bench\": \"stream\", \"case\": \"%s\", \"rows\": %lld, \"rows_per_second_best\": %.0f, "
                "\"rows_per_second_median\": %.0f, \"bytes_per_second_best\": %.0f}\n",
                one->name, (long long)work.rows, best, median, best * bytes);
     else

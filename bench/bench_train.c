@@ -227,8 +227,9 @@ static void report_case(const bench_options *options, const mercer_context_info 
            rest = t->seconds - t->setup_seconds - epoch;
     char loss[32] = "null"; /* the direct solver reports no loss */
     if (isfinite(t->train_loss)) snprintf(loss, sizeof loss, "%.6g", t->train_loss);
+    if (options->json) bench_begin_json();
     if (options->json)
-        printf("{\"bench\": \"train\", \"case\": \"%s\", \"n\": %lld, \"p\": %lld, \"d\": %lld, \"c\": %lld, "
+        printf("\"bench\": \"train\", \"case\": \"%s\", \"n\": %lld, \"p\": %lld, \"d\": %lld, \"c\": %lld, "
                "\"version\": \"%s\", \"isa\": \"%s\", \"threads\": %d, \"solver\": \"%s\", \"projector\": \"%s\", "
                "\"epochs\": %lld, \"best_s\": %.4g, \"median_s\": %.4g, \"setup_s\": %.4g, \"forward_s\": %.4g, "
                "\"gradient_s\": %.4g, \"projection_s\": %.4g, \"other_s\": %.4g, \"plan_s\": %.4g, \"flops\": %.5g, "

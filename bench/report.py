@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""report.py [--write PAGE]: make the tables of docs/performance.md from bench/results/*.jsonl.
+"""report.py [--write PAGE | --compare FOLDER]: make the tables of docs/performance.md from bench/results/*.jsonl, or compare new results.
 
-Without --write, print the tables. With it, replace the text of PAGE between "<!-- table NAME -->" and "<!-- end -->"; a table without
-results does not change.
+Without an option, print the tables. With --write, replace the text of PAGE between "<!-- table NAME -->" and "<!-- end -->"; a table
+without results does not change. With --compare, compare the times in FOLDER/*.jsonl with the committed results of the same cases, and
+end with status 1 if one is more than --slower times the committed one (default 1.1).
 """
 import argparse
 import json
@@ -14,8 +15,8 @@ import sys
 RESULTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "results")
 
 
-def load(name):
-    path = os.path.join(RESULTS, name + ".jsonl")
+def load(name, folder=RESULTS):
+    path = os.path.join(folder, name + ".jsonl")
     if not os.path.exists(path):
         return []
     with open(path, encoding="utf-8") as lines:
@@ -120,10 +121,41 @@ def profile():
 TABLES = {make.__name__: make for make in (ceilings, matmul, predict, train, memory, parallel, eigenpro, sklearn, profile)}
 
 
+def identity(run):
+    """Return what identifies a case: its names, sizes and counts, but neither measurements nor versions."""
+    return tuple(sorted((key, value) for key, value in run.items()
+                        if isinstance(value, (str, int)) and not key.endswith("_bytes") and key not in ("version", "commit", "machine")))
+
+
+def compare(folder, slower):
+    """Print the ratio of each new time to the committed one; return the number of cases that are slower by more than that factor."""
+    worse = found = 0
+    for name in sorted(os.listdir(folder)):
+        if not name.endswith(".jsonl"):
+            continue
+        old = {identity(run): run for run in load(name[: -len(".jsonl")])}
+        for run in load(name[: -len(".jsonl")], folder):
+            for key in [key for key in run if key.endswith("_s") and key != "gbytes_s" and identity(run) in old]:
+                before, after = old[identity(run)].get(key), run[key]
+                if not before or not after:
+                    continue
+                found += 1
+                is_worse = after > slower * before
+                worse += is_worse
+                print(f"{run.get('bench', name)}: {run['case']}, {key}: {number(1e3 * before)} ms, now {number(1e3 * after)} ms, "
+                      f"{after / before:.2f}{' SLOWER' if is_worse else ''}")
+    print(f"{found} times compared, {worse} slower by more than a factor of {slower}")
+    return worse
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--write", metavar="PAGE")
+    parser.add_argument("--compare", metavar="FOLDER")
+    parser.add_argument("--slower", type=float, default=1.1, metavar="FACTOR")
     options = parser.parse_args()
+    if options.compare:
+        return 1 if compare(options.compare, options.slower) else 0
     made = {name: make() for name, make in TABLES.items()}
     if not options.write:
         for name, text in made.items():

@@ -395,7 +395,7 @@ typedef struct mercer_decision {
     size_t struct_size;
     const char *stage;  /* samples, search, kernel, size, centers, plan, train or calibrate */
     const char *name;   /* name of the value: kernel, ridge, centers, ... */
-    const char *origin; /* given, default, data, search or resumed */
+    const char *origin; /* given, default, data, search, resumed, or budget: chosen to fit the time budget */
     const char *value;  /* value as text, for programs */
     const char *text;   /* explanation for users, one line of the plan's text; "" for none */
 } mercer_decision;

@@ -109,7 +109,7 @@ typedef struct mercer_rank_plan {
     double checkpoint_bytes; /* size of the checkpoint file */
 } mercer_rank_plan;
 
-/* Predicts the cost on several ranks of a plan that was made for a shape (mercer_plan_shape). */
+/* Predicts the cost on several ranks of a plan that was made for a shape (mercer_plan_shape). Errors: SHAPE, DTYPE. */
 MERCER_API mercer_status mercer_plan_ranks(mercer_context *context, mercer_rank_plan *out, const mercer_plan *plan,
                                            const mercer_shape *shape, const mercer_network *network);
 

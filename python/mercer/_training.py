@@ -341,7 +341,7 @@ class Fitting:
     def decisions(self) -> list[dict[str, str]]:
         """Return the decisions of the fit in order, each with stage, name, origin, value and text.
 
-        The origin is given, default, data, search or resumed.
+        The origin is given, default, data, search, resumed or budget.
         """
         found, one, exists = [], L.mercer_decision(), C.c_int(1)
         names = ("stage", "name", "origin", "value", "text")

@@ -61,9 +61,8 @@ mercer_status mercer_fitting_open(mercer_fitting **out, mercer_context *context,
     mrc_fit_request request;
     MRC_TRY(read_request(context, &request, options));
     if (request.train.patience > 0 && !request.options.validation.data && request.options.validation.fraction == 0)
-        return mrc_blame(
-            context, "patience",
-            mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: patience needs validation.data or validation.fraction"));
+        return mrc_fail_at(context, "patience", MERCER_ERROR_ARGUMENT,
+                           "options: patience needs validation.data or validation.fraction");
     MRC_TRY(check_datasets(context, data, &request.options));
     return mrc_fitting_open(out, context, data, &request);
 }

@@ -155,15 +155,6 @@ static mercer_status make_plan_room(mercer_model *model)
     return mrc_alloc_zero(model->context, &model->plan, 1, sizeof *model->plan, "the plan of a report");
 }
 
-/* Returns the parts of a model that training reads and writes. */
-static mrc_target target_of(mercer_model *model)
-{
-    return (mrc_target){&model->kernel, &model->centers, model->total, &model->weights,
-                        model->origin,  &model->units,   model->plan};
-}
-
-MRC_RELEASE(release_trainer, mrc_trainer, mrc_trainer_free)
-
 mercer_status mercer_trainer_create(mercer_trainer **out, mercer_model *model, mercer_comm *comm,
                                     const mercer_train_options *options)
 {
@@ -183,12 +174,7 @@ mercer_status mercer_trainer_create(mercer_trainer **out, mercer_model *model, m
     MRC_TRY(find_comm(model, &comm));
     MRC_TRY(make_plan_room(model));
     mrc_model_unplace(model); /* training has its own copy of the centers on the device, and needs the memory */
-    mrc_target target = target_of(model);
-    MRC_OWNED(release_trainer) mrc_trainer *trainer = NULL;
-    MRC_TRY(mrc_trainer_create(&trainer, context->backend, comm, &target, &chosen));
-    MRC_TRY(mrc_checkpoint_create(&trainer->checkpoint, model, &chosen));
-    *out = trainer, trainer = NULL;
-    return MERCER_OK;
+    return mrc_trainer_create(out, model, comm, &chosen);
 }
 
 void mercer_trainer_free(mercer_trainer *trainer)
@@ -202,16 +188,14 @@ mercer_status mercer_trainer_resume(mercer_trainer *trainer, const char *path)
 {
     if (!trainer) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "trainer is NULL");
     if (!path) return mrc_fail(trainer->job.context, MERCER_ERROR_ARGUMENT, "path is NULL");
-    MRC_TRY(mrc_checkpoint_open(trainer->checkpoint, path));
-    trainer->job.resuming = true;
-    return MERCER_OK;
+    return mrc_trainer_open_checkpoint(trainer, path);
 }
 
 mercer_status mercer_trainer_checkpoint(mercer_trainer *trainer)
 {
     /* Any thread may call this, but the context belongs to the training thread: do not touch its error message. */
     if (!trainer) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "trainer is NULL");
-    if (!mrc_checkpoint_saves(trainer->checkpoint))
+    if (!*trainer->texts[MRC_TEXT_PATH])
         return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "the trainer was created without options.checkpoint");
     atomic_store(&trainer->keep_asked, true);
     return MERCER_OK;
@@ -221,7 +205,7 @@ mercer_status mercer_trainer_spectrum(const mercer_trainer *trainer, double *val
 {
     if (!trainer) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "trainer is NULL");
     if (room < 0 || (!values && room > 0)) /* check-words: allow room (name of the parameter) */
-        return mrc_fail(trainer->job.context, MERCER_ERROR_ARGUMENT, "values is NULL or room is negative");
+        return mrc_fail(trainer->job.context, MERCER_ERROR_ARGUMENT, "values is NULL, or room is negative");
     for (int64_t i = 0; i < room && i < trainer->job.spectrum_count; i++) values[i] = trainer->job.spectrum[i];
     if (count) *count = trainer->job.spectrum_count;
     return MERCER_OK;

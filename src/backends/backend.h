@@ -41,13 +41,15 @@ typedef struct mrc_pair {
     const mercer_kernel *kernel;
     const mercer_matrix *x; /* (m, d) any dtype */
     const mercer_matrix *z; /* (p, d) any dtype */
-    /* (d) host memory; NULL: the backend chooses a point amid the rows of Z. Kernels of the distance subtract it from X
-       and Z before forming products: distances do not change, and cancellation shrinks. */
+    /* (d) host memory; NULL: the backend chooses a point near the mean of the rows of Z. Kernels of the distance
+       subtract it from X and Z before forming products: distances do not change, and less precision is lost to
+       cancellation. */
     const double *origin;
-    const mrc_packed *packed_x, *packed_z; /* packed copies that contain the rows of X and Z, or NULL; */
-    int64_t first_x, first_z;              /* first row of X or Z in its copy; same kernel, same origin */
-    bool half;                             /* products may be rounded to half precision where that is faster */
-    bool short_weights;                    /* the weights of kernel_transpose (G) were rounded by round_half */
+    /* packed copies that contain the rows of X and Z, with the same kernel and origin; or NULL */
+    const mrc_packed *packed_x, *packed_z;
+    int64_t first_x, first_z; /* first row of X or Z in its copy */
+    bool half;                /* products may be rounded to half precision where that is faster */
+    bool short_weights;       /* the weights of kernel_transpose (G) were rounded by round_half */
 } mrc_pair;
 
 /*
@@ -113,7 +115,8 @@ typedef struct mrc_affine {
     const double *shift, *factor, *offset;
 } mrc_affine;
 
-/* Loss of one row of predictions: squared error, squared size of the target, 1 if its class is right (row_losses). */
+/* Loss of one row of predictions: squared error, squared norm of the target, and 1 if its class is right, else 0
+   (row_losses). */
 typedef struct mrc_row_loss {
     double error, size, right;
 } mrc_row_loss;

@@ -36,6 +36,7 @@ void mrc_matrix_destroy(mrc_backend *backend, mercer_matrix *matrix)
     memset(matrix, 0, sizeof *matrix);
 }
 
+/* Release function of a scope for a matrix in backend memory. */
 static void release_data(void *backend, void *data)
 {
     ((mrc_backend *)backend)->ops->free(backend, data);
@@ -118,6 +119,7 @@ mercer_status mrc_matrix_check_range(mrc_backend *backend, const mercer_kernel *
     return mrc_kernel_check_range(backend->context, kernel, name, &host, real);
 }
 
+/* Release function of a scope for the host copy made by mrc_host_open, if it still exists. */
 static void release_copy(void *backend, void *host)
 {
     mercer_matrix *copy = host;

@@ -106,9 +106,9 @@ static mercer_status draw_seeds(seeding *self)
         MRC_TRY(one_round(self, mrc_min(mrc_min(MOST_CANDIDATES, self->have / 2 + 1), all->p - self->have)));
     }
     if (self->have < all->p) {
-        mrc_log(all->context, MERCER_LOG_INFO, "k-means: %lld of %lld first centers are random rows%s",
+        mrc_log(all->context, MERCER_LOG_INFO, "k-means: %lld of %lld initial centers are random rows%s",
                 (long long)(all->p - self->have), (long long)all->p,
-                all->stopped ? ": stopped" : ", because the rows have no more different values");
+                all->stopped ? ": stopped" : ", because there are no more distinct rows");
         mrc_choose_fill(all->selection->options->seed, m, self->have, all->p, all->seeds, all->fresh_nearest);
     }
     return MERCER_OK;

@@ -74,7 +74,7 @@ static mercer_status find_missing(mrc_comm *comm, const char *why)
     mercer_status status = mrc_comm_exchange(comm, send, receive);
     comm->deadline = deadline;
     if (status != MERCER_OK) return status;
-    return mrc_fail(comm->context, MERCER_ERROR_COMM, "%s: %s, although every rank answers", comm->link->module->name,
+    return mrc_fail(comm->context, MERCER_ERROR_COMM, "%s: %s, although every rank responds", comm->link->module->name,
                     why);
 }
 

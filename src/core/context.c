@@ -29,15 +29,30 @@ const char *mrc_status_string(mercer_status status)
     return "unknown status";
 }
 
-mercer_status mrc_fail(mercer_context *context, mercer_status status, const char *format, ...)
+static void record_error(mercer_context *context, const char *field, mercer_status status, const char *format,
+                         va_list arguments)
 {
     char *text = context ? context->error : thread_error;
+    vsnprintf(text, MRC_ERROR_CHARS, format, arguments);
+    *field_of(context) = field;
+    mrc_log(context, MERCER_LOG_DEBUG, "%s: %s", mrc_status_string(status), text);
+}
+
+mercer_status mrc_fail(mercer_context *context, mercer_status status, const char *format, ...)
+{
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(text, MRC_ERROR_CHARS, format, arguments);
+    record_error(context, "", status, format, arguments);
     va_end(arguments);
-    *field_of(context) = "";
-    mrc_log(context, MERCER_LOG_DEBUG, "%s: %s", mrc_status_string(status), text);
+    return status;
+}
+
+mercer_status mrc_fail_at(mercer_context *context, const char *field, mercer_status status, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    record_error(context, field, status, format, arguments);
+    va_end(arguments);
     return status;
 }
 
@@ -66,7 +81,7 @@ mercer_status mrc_refuse(mrc_reason *reason, const char *field, mercer_status st
 
 mercer_status mrc_fail_with(mercer_context *context, const mrc_reason *reason)
 {
-    return mrc_blame(context, reason->field, mrc_fail(context, reason->status, "%s", reason->text));
+    return mrc_fail_at(context, reason->field, reason->status, "%s", reason->text);
 }
 
 mrc_reason mrc_take_error(mercer_context *context, mercer_status status)

@@ -65,6 +65,9 @@ struct mercer_context {
  *     return mrc_fail(context, MERCER_ERROR_SHAPE, "W has %d rows, Z has %d", ...);
  */
 mercer_status mrc_fail(mercer_context *context, mercer_status status, const char *format, ...) MRC_PRINTF(3, 4);
+/* The same, and records the option or argument (a static text) that the failure is about. */
+mercer_status mrc_fail_at(mercer_context *context, const char *field, mercer_status status, const char *format, ...)
+    MRC_PRINTF(4, 5);
 
 /*
  * A failure as a value, for functions whose caller decides whether it is an error. mrc_refuse fills it in and returns

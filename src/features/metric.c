@@ -37,9 +37,7 @@ static mercer_status check_weights(mercer_context *context, const mercer_matrix 
         sum += w;
     }
     return sum > 0 ? MERCER_OK
-                   : mrc_fail(context, MERCER_ERROR_DATA,
-                              "metric: all weights are 0; at least one must "
-                              "be positive");
+                   : mrc_fail(context, MERCER_ERROR_DATA, "metric: all weights are 0; at least one must be positive");
 }
 
 static mercer_status check_symmetric(mercer_context *context, const mercer_matrix *given, double largest)
@@ -48,10 +46,10 @@ static mercer_status check_symmetric(mercer_context *context, const mercer_matri
         for (int64_t j = 0; j < i; j++) {
             double low = mrc_load(given, i, j), high = mrc_load(given, j, i);
             if (fabs(low - high) > TOLERANCE * largest)
-                return mrc_fail(context, MERCER_ERROR_DATA,
-                                "metric: entry (%lld, %lld) (from 0) is %g, but (%lld, %lld) is %g; the matrix must "
-                                "be symmetric",
-                                (long long)i, (long long)j, low, (long long)j, (long long)i, high);
+                return mrc_fail(
+                    context, MERCER_ERROR_DATA,
+                    "metric: entry (%lld, %lld) (from 0) is %g, but (%lld, %lld) is %g; the matrix must be symmetric",
+                    (long long)i, (long long)j, low, (long long)j, (long long)i, high);
         }
     return MERCER_OK;
 }

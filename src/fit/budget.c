@@ -153,7 +153,8 @@ int64_t mrc_fit_memory_left(const mercer_fitting *self, int64_t p)
     enum {
         LEAST = 1 << 20,
         STREAM = 64 << 20
-        /* LEAST: smallest result, for which the planner reports too little memory. STREAM: largest buffers of a stream */
+        /* LEAST: smallest result, for which the planner reports too little memory. STREAM: largest buffers of a
+           stream */
     };
     if (self->device_each > 0) {
         mercer_plan plan;
@@ -213,14 +214,9 @@ static mercer_status refuse(mercer_fitting *self, int64_t p)
     if (most == 0)
         return mrc_fail(self->context, MERCER_ERROR_MEMORY, "%s: the memory is too small for any number of centers",
                         bytes);
-    if (self->device_each > 0)
-        return mrc_fail(self->context, MERCER_ERROR_MEMORY,
-                        "%s centers do not fit into %s of device memory per rank; use at most about %lld",
-                        count_text(asked, p), bytes, (long long)most);
     return mrc_fail(self->context, MERCER_ERROR_MEMORY,
-                    "%s centers do not fit into the memory of %s; use at most "
-                    "about %lld",
-                    count_text(asked, p), bytes, (long long)most);
+                    "%s centers do not fit into the memory of %s%s; use at most about %lld", count_text(asked, p),
+                    bytes, self->device_each > 0 ? " per device" : "", (long long)most);
 }
 
 mercer_status mrc_fit_plan(mercer_fitting *self, int64_t p, mercer_plan *plan)

@@ -30,7 +30,6 @@
 #include "model/model.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 /* LEAST_SCORES: fewer scores do not determine a temperature. MOST_SCORES: more would only cost time. */
@@ -89,7 +88,7 @@ mercer_status mrc_temperature(mercer_context *context, double *out, const mercer
         }
     }
     if (!isfinite(at_left + at_right))
-        return mrc_fail(context, MERCER_ERROR_DATA, "scores: their log loss is not finite");
+        return mrc_fail(context, MERCER_ERROR_DATA, "the log loss of the scores is not finite");
     *out = exp((low + high) / 2);
     return MERCER_OK;
 }
@@ -372,11 +371,7 @@ mercer_status mrc_stage_calibrate(mercer_fitting *self)
 {
     if (self->training.stopped != MERCER_STOP_CALLBACK) MRC_TRY(calibrate(self));
     double temperature = self->model->calibration.temperature;
-    if (temperature > 0) {
-        char value[32];
-        snprintf(value, sizeof value, "%.4g", temperature);
-        mrc_fit_decide(self, "calibrate", "temperature", MRC_FROM_DATA, value);
-    }
+    if (temperature > 0) mrc_fit_decide(self, "calibrate", "temperature", MRC_FROM_DATA, "%.4g", temperature);
     MRC_TRY(mrc_model_set_record(self->model, NULL)); /* a finished model has none; only checkpoints do */
     return mrc_fit_write_note(self);
 }

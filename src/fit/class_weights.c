@@ -81,11 +81,6 @@ static mercer_status read_factors(const mercer_dataset *data, const char *text, 
     return MERCER_OK;
 }
 
-static mercer_status find_factors(const mercer_dataset *data, const char *how, double *factors)
-{
-    return strcmp(how, "balanced") == 0 ? balance(data, factors) : read_factors(data, how, factors);
-}
-
 /* Creates a dataset of the same rows with weights multiplied by the class weights. */
 static mercer_status multiply_weights(mercer_dataset **out, const mercer_dataset *data, const double *factors)
 {
@@ -114,7 +109,8 @@ mercer_status mrc_fit_weigh_classes(mercer_fitting *self)
                         "class_weight does not support synthetic samples; remove it");
     MRC_TRY(mrc_alloc(self->context, &self->class_factors, data->outputs, sizeof(double), "weights of classes"));
     double *factors = self->class_factors;
-    MRC_TRY(find_factors(data, self->request->options.data.class_weight, factors));
+    const char *how = self->request->options.data.class_weight;
+    MRC_TRY(strcmp(how, "balanced") == 0 ? balance(data, factors) : read_factors(data, how, factors));
     MRC_TRY(multiply_weights(&self->weighted, data, factors));
     if (held && held->outputs == data->outputs) {
         MRC_TRY(multiply_weights(&self->weighted_validation, held, factors));

@@ -29,7 +29,8 @@ bool mrc_fit_is_augmented(const mercer_fit_options *options)
     return options->centers.method && strcmp(options->centers.method, "augmented") == 0;
 }
 
-bool mrc_fit_samples_are_centers(const mercer_fitting *self)
+/* Returns whether the given solver requires that the centers are the samples, in their order. */
+static bool samples_are_centers(const mercer_fitting *self)
 {
     const mrc_solver *solver = mrc_solver_find(self->request->train.solver);
     return solver && solver->traits & MRC_NEEDS_SAMPLES;
@@ -42,7 +43,7 @@ static bool takes_all(const mercer_fitting *self)
     int64_t wanted = self->record.centers;
     bool random = !options->centers.method || strcmp(options->centers.method, "random") == 0;
     if (wanted != 0) return wanted < 0 || (random && wanted == self->info.rows);
-    return mrc_fit_samples_are_centers(self) || (random && self->info.rows <= mrc_fit_default_centers(self));
+    return samples_are_centers(self) || (random && self->info.rows <= mrc_fit_default_centers(self));
 }
 
 int64_t mrc_fit_center_count(const mercer_fitting *self)
@@ -87,7 +88,7 @@ static bool is_size_open(const mercer_fitting *self)
 static int64_t size_by_gain(const mercer_fitting *self)
 {
     int64_t most = mrc_min(mrc_fit_default_centers(self), self->info.rows);
-    double gain = self->found.centers[0] > 0 ? mrc_search_gain(&self->found, most / 2, most) : 1;
+    double gain = self->search_report.centers[0] > 0 ? mrc_search_gain(&self->search_report, most / 2, most) : 1;
     return gain >= GAIN || most == self->info.rows ? most : most / 2;
 }
 
@@ -100,13 +101,11 @@ static void set_size(mercer_fitting *self, int64_t p)
     self->record.centers = p >= n - n / 5 ? -1 : p;
 }
 
-void mrc_fit_choose_size(mercer_fitting *self)
+/* Sets the size of a fit that searches. */
+static void size_of_search(mercer_fitting *self)
 {
     const mercer_train_options *train = &self->request->train;
     mercer_plan plan;
-    self->report.members = mrc_fit_member_count(self);
-    self->search_report.more_centers = (double)NAN;
-    if (!self->searches) return;
     bool open = is_size_open(self);
     bool chooses = mrc_name_is_auto(train->solver) && !train->epochs && !train->patience && !train->converge;
     int64_t p = self->model ? self->model->total : size_by_gain(self);
@@ -123,8 +122,21 @@ void mrc_fit_choose_size(mercer_fitting *self)
     if (chooses && (!fits || mercer_solver_kind_of(plan.solver) == MERCER_SOLVER_BATCHES))
         self->record.converge = MERCER_AUTO;
     int64_t chosen = mrc_fit_center_count(self);
-    if (self->found.centers[0] > 0 && chosen < self->info.rows)
-        self->search_report.more_centers = mrc_search_gain(&self->found, chosen, mrc_min(2 * chosen, self->info.rows));
+    if (self->search_report.centers[0] > 0 && chosen < self->info.rows)
+        self->search_report.more_centers =
+            mrc_search_gain(&self->search_report, chosen, mrc_min(2 * chosen, self->info.rows));
+}
+
+mercer_status mrc_fit_choose_size(mercer_fitting *self)
+{
+    const mercer_fit_options *options = &self->request->options;
+    self->report.members = mrc_fit_member_count(self);
+    self->search_report.more_centers = (double)NAN;
+    if (self->searches) size_of_search(self);
+    int64_t p = mrc_fit_center_count(self), n = self->info.rows;
+    if (p <= n || self->model || options->centers.given || mrc_fit_is_augmented(options)) return MERCER_OK;
+    return mrc_fail(self->context, MERCER_ERROR_SHAPE, "centers is %lld, more than the %lld rows of the data",
+                    (long long)p, (long long)n);
 }
 
 /* ---- Choice of centers ------------------------------------------------------------------------------------------- */
@@ -184,7 +196,7 @@ static mercer_status choose(mercer_fitting *self, mercer_dataset *from, int64_t 
 static mercer_status take_distinct(const mercer_fitting *self, mercer_dataset **out)
 {
     int64_t *rows, count;
-    if (!mrc_fit_merges(self) || mrc_fit_samples_are_centers(self)) return MERCER_OK;
+    if (!mrc_fit_merges(self) || samples_are_centers(self)) return MERCER_OK;
     MRC_SCOPE(scope, self->context);
     MRC_TRY(mrc_fit_distinct_rows(&scope, self->data, &rows, &count));
     return count < self->data->rows ? mrc_dataset_take(out, self->data, rows, count) : MERCER_OK;
@@ -221,11 +233,10 @@ static mercer_status draw_augmented(mercer_fitting *self, int64_t p, bool shared
     return MERCER_OK;
 }
 
-/* Chooses the centers: this rank's share if `shared`, else all of them on every rank. */
-static mercer_status choose_centers(mercer_fitting *self, bool shared)
+mercer_status mrc_fit_choose_centers(mercer_fitting *self, bool shared)
 {
     const mercer_fit_options *options = &self->request->options;
-    int64_t p = mrc_fit_center_count(self), n = self->info.rows;
+    int64_t p = mrc_fit_center_count(self);
     bool given = options->centers.given != NULL, all = takes_all(self);
     snprintf(self->report.center_method, sizeof self->report.center_method, "%s", mrc_fit_center_method(self));
     if (given && options->centers.given->features != self->info.features)
@@ -234,9 +245,6 @@ static mercer_status choose_centers(mercer_fitting *self, bool shared)
     if (given && options->centers.count > 0 && options->centers.count != p)
         return mrc_fail(self->context, MERCER_ERROR_SHAPE, "centers.given has %lld rows, but centers is %lld",
                         (long long)p, (long long)options->centers.count);
-    if (!given && p > n && !mrc_fit_is_augmented(options))
-        return mrc_fail(self->context, MERCER_ERROR_SHAPE, "centers is %lld, more than the %lld rows of the data",
-                        (long long)p, (long long)n);
     if (shared) MRC_TRY(mrc_fit_plan(self, p, NULL)); /* centers that are not trained need no memory for training */
     if (given) return take_rows(self, options->centers.given, shared);
     if (options->centers.count > p)
@@ -265,45 +273,54 @@ static void record_errors(mercer_fitting *self)
         used += (size_t)snprintf(sizes + used, sizeof sizes - used, "%s%lld centers: %.4g", i ? ", " : "",
                                  (long long)report->centers[i], report->center_errors[i]);
     if (isfinite(report->more_centers))
-        snprintf(gain, sizeof gain, "; twice the centers would remove about %.1f %% of the error",
+        snprintf(gain, sizeof gain, "; twice as many centers would reduce the error by about %.1f %%",
                  100 * report->more_centers);
-    mrc_fit_decide(self, "size", "errors", mrc_fit_origin(self, false, MRC_FROM_SEARCH), sizes);
+    mrc_fit_decide(self, "size", "errors", mrc_fit_origin(self, false, MRC_FROM_SEARCH), "%s", sizes);
     mrc_fit_explain(self, "size", "errors", "held-out error with %s%s", sizes, gain);
+}
+
+static void record_members(mercer_fitting *self)
+{
+    long long members = (long long)self->report.members;
+    mrc_fit_decide(self, "size", "members", MRC_DEFAULT, "%lld", members);
+    if (members > 1)
+        mrc_fit_explain(
+            self, "size", "members",
+            "mean of %lld models with different seeds; solver, sizes and search are those of the first model", members);
 }
 
 void mrc_fit_record_size(mercer_fitting *self)
 {
     const mercer_fit_report *report = &self->report;
-    const mercer_fit_options *options = &self->request->options;
-    bool given = options->centers.count != 0 || options->centers.given;
-    int64_t p = report->centers > 0 ? report->centers : mrc_fit_center_count(self);
-    char value[64];
-    snprintf(value, sizeof value, "%lld", (long long)p);
-    mrc_fit_decide(self, "size", "centers", mrc_fit_origin(self, given, self->searches ? MRC_FROM_SEARCH : MRC_DEFAULT),
-                   value);
-    snprintf(value, sizeof value, "%.17g", self->record.ridge);
     mrc_fit_decide(self, "size", "ridge",
                    self->request->train.lambda != 0 ? MRC_GIVEN
                    : self->record.resumes           ? MRC_RESUMED
                    : self->search_report.steps      ? MRC_FROM_SEARCH
                                                     : MRC_FROM_DATA,
-                   value);
-    snprintf(value, sizeof value, "%lld", (long long)report->members);
-    mrc_fit_decide(self, "size", "members", MRC_DEFAULT, value);
-    if (report->members > 1)
-        mrc_fit_explain(self, "size", "members",
-                        "mean of %lld models with different seeds; solver, sizes and search are those of the first "
-                        "model",
-                        (long long)report->members);
+                   "%.17g", self->record.ridge);
+    record_members(self);
     if (self->search_report.centers[0] > 0 && self->search_report.steps) record_errors(self);
+}
+
+void mrc_fit_record_centers(mercer_fitting *self)
+{
+    const mercer_fit_options *options = &self->request->options;
+    bool counted = options->centers.count != 0 || options->centers.given;
+    bool chosen = options->centers.count < 0 || options->centers.given ||
+                  (options->centers.method && strcmp(options->centers.method, "random") != 0);
+    int64_t p = self->report.centers > 0 ? self->report.centers : mrc_fit_center_count(self);
+    mrc_fit_decide(self, "centers", "centers",
+                   mrc_fit_origin(self, counted, self->searches ? MRC_FROM_SEARCH : MRC_DEFAULT), "%lld", (long long)p);
+    mrc_fit_decide(self, "centers", "center_method", mrc_fit_origin(self, chosen, MRC_DEFAULT), "%s",
+                   self->report.center_method);
 }
 
 mercer_status mrc_stage_size(mercer_fitting *self)
 {
-    mrc_fit_choose_size(self);
+    MRC_TRY(mrc_fit_choose_size(self));
     if (self->model_exists) MRC_TRY(mrc_fit_check_model(self));
     bool resumed = self->record.resumes != NULL; /* the checkpoint has the ridge */
-    bool known = self->record.ridge > 0 || mrc_fit_has_no_ridge(self->request) || resumed || self->centers_only;
+    bool known = self->record.ridge > 0 || mrc_fit_has_no_ridge(self->request) || resumed;
     if (!known) MRC_TRY(mrc_fit_choose_ridge(self));
     mrc_fit_record_size(self);
     return MERCER_OK;
@@ -311,15 +328,10 @@ mercer_status mrc_stage_size(mercer_fitting *self)
 
 mercer_status mrc_stage_centers(mercer_fitting *self)
 {
-    if (self->centers_only) return choose_centers(self, false);
     const mercer_fit_options *options = &self->request->options;
     MRC_TRY(mrc_fit_open_stream(self, options->run.seed, options->data.samples, &self->source));
-    if (!self->model_exists) MRC_TRY(choose_centers(self, true));
-    bool given = options->centers.count < 0 || options->centers.given ||
-                 (options->centers.method && strcmp(options->centers.method, "random") != 0);
-    mrc_fit_decide(self, "centers", "center_method", mrc_fit_origin(self, given, MRC_DEFAULT),
-                   self->report.center_method);
-    mrc_fit_record_size(self); /* merging equal rows may have reduced the number of centers */
+    if (!self->model_exists) MRC_TRY(mrc_fit_choose_centers(self, true));
+    mrc_fit_record_centers(self); /* only now, because equal rows may have reduced the number of centers */
     if (!self->model_exists) MRC_TRY(mrc_fit_create_model(self));
     return mrc_fit_read_validation(self);
 }

@@ -31,18 +31,18 @@
 #include <string.h>
 
 #define NUMBER_MOST 1e100 /* numbers of a record above this limit are ignored: the file is not trusted */
-enum { SAVE_SECONDS = 60, STAGE_NUMBERS = 3, DESCRIPTION = 512 };
+enum { SAVE_SECONDS = 60, STAGE_NUMBERS = 3 };
 
 /* Writes the options and sizes that determine a search, to be compared when it is resumed. */
-static void describe(const mercer_fitting *self, const mrc_search_task *task, char text[DESCRIPTION])
+static void describe(const mercer_fitting *self, const mrc_search_task *task, char text[MRC_SEARCH_TEXT])
 {
     char kernel[MERCER_KERNEL_TEXT] = "open";
     if (task->kernel) (void)mrc_kernel_print(NULL, task->kernel, kernel, sizeof kernel, NULL);
     const char *transform =
         self->request->options.data.target_transform ? self->request->options.data.target_transform : "auto";
-    snprintf(text, DESCRIPTION,
-             "kernel %.200s, preprocess %s, metric %s, norm 2 %s, targets %s, weights %s, ridge %a, seed %llu, "
-             "%lld rows, %lld features, %lld outputs",
+    snprintf(text, MRC_SEARCH_TEXT,
+             "kernel %.200s, preprocess %s, metric %s, norm 2 %s, targets %s, weights %s, ridge %a, seed %llu, %lld "
+             "rows, %lld features, %lld outputs",
              kernel, task->preprocess ? mrc_preprocess_spec(task->preprocess) : "open",
              self->request->options.kernel.metric ? "given" : "open", task->norm_2 ? "only" : "too", transform,
              self->data->weights ? "given" : "none", task->ridge, (unsigned long long)task->seed,
@@ -57,8 +57,8 @@ static void save(void *user, bool now)
     const mrc_search_task *task = self->search_task;
     double seconds =
         self->request->train.checkpoint_seconds > 0 ? self->request->train.checkpoint_seconds : SAVE_SECONDS;
-    double stages[MRC_SEARCH_STAGES][STAGE_NUMBERS], sizes[2] = {self->effort, (double)state->steps};
-    char text[DESCRIPTION];
+    double stages[MRC_SEARCH_STAGES][STAGE_NUMBERS], sizes[2] = {self->record.effort, (double)state->steps};
+    char text[MRC_SEARCH_TEXT];
     if (!now && mrc_seconds() - self->search_saved < seconds) return;
     for (int s = 0; s < MRC_SEARCH_STAGES; s++)
         stages[s][0] = state->stages[s].step, stages[s][1] = state->stages[s].rate,
@@ -82,19 +82,13 @@ static bool find(const mrc_tensor_file *file, const char *name, int64_t rows, in
            (cols < 0 || out->cols == cols);
 }
 
-/* Reads the state of a search. text: description of the search that would resume it. */
-static mercer_status load(mercer_fitting *self, const char *path, const char *text)
+/* Reads the state and the description of a search. */
+static mercer_status read_state(mercer_fitting *self, const char *path, const mrc_tensor_file *file)
 {
-    MRC_OWNED(mrc_release_tensor_file) mrc_tensor_file *file = NULL;
     mrc_search_state *state = &self->search;
     mercer_matrix memory, stages, sizes;
-    MRC_TRY(mrc_tensor_file_open(&file, self->context, path));
     const char *found = mrc_tensor_file_metadata(file, "search");
-    if (!found || strcmp(found, text) != 0)
-        return mrc_fail(self->context, MERCER_ERROR_MISMATCH,
-                        "%s: is from a training with other data or options; its search has \"%.400s\", this one "
-                        "\"%s\"",
-                        path, found ? found : "nothing", text);
+    snprintf(self->search_found, sizeof self->search_found, "%s", found ? found : "nothing");
     bool whole = find(file, "search.memory", 1, -1, &memory) &&
                  find(file, "search.stages", MRC_SEARCH_STAGES, STAGE_NUMBERS, &stages) &&
                  find(file, "search.sizes", 1, 2, &sizes);
@@ -112,16 +106,19 @@ static mercer_status load(mercer_fitting *self, const char *path, const char *te
     MRC_TRY(mrc_check_finite(self->context, "search.memory", &memory, NULL));
     MRC_TRY(mrc_alloc(self->context, &state->memory, mrc_max(1, memory.cols), sizeof(double), "the search"));
     memcpy(state->memory, memory.data, (size_t)memory.cols * sizeof(double));
-    state->numbers = memory.cols, state->steps = (int64_t)steps, self->effort = (int)effort;
+    state->numbers = memory.cols, state->steps = (int64_t)steps, self->record.effort = (int)effort;
     return MERCER_OK;
 }
 
 mercer_status mrc_fit_open_search_state(mercer_fitting *self, mrc_search_task *task)
 {
-    char text[DESCRIPTION];
+    char text[MRC_SEARCH_TEXT];
     describe(self, task, text);
-    if (self->record.resumes) MRC_TRY(load(self, self->record.resumes, text));
-    task->effort = self->effort;
+    if (self->record.resumes && strcmp(self->search_found, text) != 0)
+        return mrc_fail(
+            self->context, MERCER_ERROR_MISMATCH,
+            "%s: was written with other data or options: its search has \"%.400s\", but this search has \"%s\"",
+            self->record.resumes, self->search_found, text);
     self->search_task = task;
     if (!self->request->train.checkpoint ||
         (self->request->options.run.comm && self->request->options.run.comm->rank > 0))
@@ -157,7 +154,7 @@ static json_t *search_json(const mercer_fitting *self)
 
 mercer_status mrc_fit_set_record(const mercer_fitting *self)
 {
-    json_auto_t *all = json_pack("{si so}", "effort", self->effort, "ridge", real_or_null(self->record.ridge));
+    json_auto_t *all = json_pack("{si so}", "effort", self->record.effort, "ridge", real_or_null(self->record.ridge));
     if (all && self->search_report.steps) json_object_set_new(all, "search", search_json(self));
     char *text = all ? json_dumps(all, JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL;
     if (!text) return mrc_fail(self->context, MERCER_ERROR_MEMORY, "out of memory for the record of a checkpoint");
@@ -198,11 +195,10 @@ static mercer_status read_search(mercer_fitting *self, const json_t *search)
     report->rows = (int64_t)read_number(json_object_get(search, "rows"), MRC_ROWS_MOST);
     report->held_out = (int64_t)read_number(json_object_get(search, "held"), MRC_ROWS_MOST);
     report->cut = json_is_true(json_object_get(search, "cut"));
-    self->found.error = report->error;
     for (int i = 0; i < MRC_SEARCH_SIZES; i++) {
         const json_t *size = json_array_get(json_object_get(search, "sizes"), (size_t)i);
-        report->centers[i] = self->found.centers[i] = (int64_t)read_number(json_array_get(size, 0), MRC_ROWS_MOST);
-        report->center_errors[i] = self->found.errors[i] = read_number(json_array_get(size, 1), NUMBER_MOST);
+        report->centers[i] = (int64_t)read_number(json_array_get(size, 0), MRC_ROWS_MOST);
+        report->center_errors[i] = read_number(json_array_get(size, 1), NUMBER_MOST);
     }
     return read_steps(self, json_object_get(search, "steps"));
 }
@@ -216,9 +212,9 @@ static mercer_status read_record(mercer_fitting *self, const char *path, const c
     int effort = (int)read_number(json_object_get(all, "effort"), MRC_MOST_EFFORT);
     if (effort > 0 && options->search.effort > 0 && !(options->search.budget > 0) && effort != options->search.effort)
         return mrc_fail(self->context, MERCER_ERROR_MISMATCH,
-                        "%s: is from other options; its effort is %d, but effort is %d", path, effort,
+                        "%s: was written with other options: its effort is %d, but effort is %d", path, effort,
                         options->search.effort);
-    self->effort = effort;
+    self->record.effort = effort;
     if (self->record.ridge == 0 && !mrc_fit_has_no_ridge(self->request))
         self->record.ridge = read_number(json_object_get(all, "ridge"), MRC_RIDGE_MOST);
     return self->searches && json_is_object(search) ? read_search(self, search) : MERCER_OK;
@@ -227,11 +223,9 @@ static mercer_status read_record(mercer_fitting *self, const char *path, const c
 mercer_status mrc_fit_open_checkpoint(mercer_fitting *self, const char *path, bool *searching)
 {
     MRC_OWNED(mrc_release_tensor_file) mrc_tensor_file *file = NULL;
-    mercer_matrix memory, sizes;
+    mercer_matrix memory;
     MRC_TRY(mrc_tensor_file_open(&file, self->context, path));
     *searching = mrc_tensor_file_find(file, "search.memory", &memory);
-    if (!*searching) return read_record(self, path, mrc_tensor_file_metadata(file, "fit_record"));
-    double effort = find(file, "search.sizes", 1, 2, &sizes) ? mrc_load(&sizes, 0, 0) : 0;
-    if (mrc_in_range(effort, 1, MRC_MOST_EFFORT)) self->effort = (int)effort;
-    return MERCER_OK;
+    return *searching ? read_state(self, path, file)
+                      : read_record(self, path, mrc_tensor_file_metadata(file, "fit_record"));
 }

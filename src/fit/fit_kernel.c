@@ -16,11 +16,6 @@
 
 /* ---- Kernel ---------------------------------------------------------------------------------------------------- */
 
-static const char *kernel_text(const mercer_fit_options *options)
-{
-    return options->kernel.spec ? options->kernel.spec : MRC_DEFAULT_KERNEL;
-}
-
 /* Returns whether the kernel that a text names has a parameter "bandwidth". */
 static bool takes_bandwidth(const char *spec)
 {
@@ -32,7 +27,7 @@ mercer_status mrc_fit_parse_kernel(const mercer_fit_options *options, mercer_con
                                    mercer_kernel *out, bool *open)
 {
     char longer[MERCER_KERNEL_TEXT];
-    const char *spec = kernel_text(options);
+    const char *spec = options->kernel.spec ? options->kernel.spec : MRC_DEFAULT_KERNEL;
     *open = !options->kernel.function && !strstr(spec, "bandwidth=") && takes_bandwidth(spec);
     if (options->kernel.function) *out = *options->kernel.function;
     if (*open) {
@@ -62,22 +57,21 @@ mercer_dtype mrc_fit_points(const mercer_fit_options *options, const mercer_data
     return info->dtype == MERCER_F64 ? MERCER_F64 : MERCER_F32;
 }
 
-/* Uses up to 2,000 evenly spaced rows, or as many as take half of the memory. The result is rounded to four digits,
-   which is accurate enough and easy to type. */
-mercer_status mrc_fit_median_distance(mercer_context *context, const mercer_kernel *kernel, const mercer_dataset *data,
-                                      const mercer_preprocess *preprocess, int64_t memory, double *out)
+/* Computes the median distance between up to 2,000 evenly spaced, preprocessed rows, or as many as take half of the
+   memory, in the norm of the kernel. It is rounded to four digits, which is accurate enough and easy to type. */
+static mercer_status find_median(const mercer_fitting *self, double *out)
 {
     enum { MOST = 2000 };
-    mercer_dtype dtype = mrc_preprocess_dtype(preprocess, data->dtype);
-    int64_t n = data->rows, rows[MOST], d = mrc_preprocess_width(preprocess, data->features);
-    int64_t m = mrc_min(MOST, mrc_median_rows(n, d * mrc_dtype_size(dtype), memory / 2));
+    mercer_dtype dtype = mrc_preprocess_dtype(self->preprocess, self->data->dtype);
+    int64_t n = self->data->rows, rows[MOST], d = mrc_preprocess_width(self->preprocess, self->data->features);
+    int64_t m = mrc_min(MOST, mrc_median_rows(n, d * mrc_dtype_size(dtype), self->memory / 2));
     char digits[32];
     mercer_matrix X;
-    MRC_SCOPE(scope, context);
+    MRC_SCOPE(scope, self->context);
     for (int64_t i = 0; i < m; i++) rows[i] = (int64_t)((double)i * (double)n / (double)m);
     MRC_TRY(mrc_scope_view(&scope, &X, m, d, dtype, "rows to find a bandwidth"));
-    MRC_TRY(mercer_dataset_read(data, &X, NULL, NULL, preprocess, rows, 0));
-    MRC_TRY(mercer_median_distance(context, out, kernel, &X, 0));
+    MRC_TRY(mercer_dataset_read(self->data, &X, NULL, NULL, self->preprocess, rows, 0));
+    MRC_TRY(mercer_median_distance(self->context, out, &self->kernel, &X, 0));
     snprintf(digits, sizeof digits, "%.4g", *out);
     *out = strtod(digits, NULL);
     return MERCER_OK;
@@ -148,11 +142,9 @@ static mercer_status find_bandwidth(mercer_fitting *self, double *out)
     MRC_TRY(is_one_point(self->data, &point));
     if (!point) {
         self->spread = 1;
-        return mrc_fit_median_distance(self->context, &self->kernel, self->data, self->preprocess, self->memory, out);
+        return find_median(self, out);
     }
-    mrc_warn(self->context, "data",
-             "all %lld rows have the same features, so predictions are the mean of the "
-             "targets",
+    mrc_warn(self->context, "data", "all %lld rows have the same features, so predictions are the mean of the targets",
              (long long)self->given_rows);
     *out = 1;
     return MERCER_OK;
@@ -180,7 +172,7 @@ static mercer_status check_names(mercer_fitting *self)
     for (int64_t j = 0; names && found && j < self->info.features; j++)
         if (strcmp(names[j], found[j]) != 0)
             return mrc_fail(self->context, MERCER_ERROR_MISMATCH,
-                            "%s: is for other data: its column '%s' is '%s' in the data",
+                            "%s: was trained on other data: its column '%s' is '%s' in these data",
                             self->record.resumes ? self->record.resumes : "model", names[j], found[j]);
     return MERCER_OK;
 }
@@ -190,7 +182,8 @@ static mercer_status check_schema(mercer_fitting *self)
 {
     const char *own = self->model->schema, *found = self->info.schema;
     if (!own == !found && (!own || strcmp(own, found) == 0)) return MERCER_OK;
-    return mrc_fail(self->context, MERCER_ERROR_MISMATCH, "%s: is for other data: its schema differs",
+    return mrc_fail(self->context, MERCER_ERROR_MISMATCH,
+                    "%s: was trained on other data: its schema differs from that of these data",
                     self->record.resumes ? self->record.resumes : "model");
 }
 
@@ -201,18 +194,18 @@ mercer_status mrc_fit_check_model(mercer_fitting *self)
     int64_t p = self->report.centers, wanted = mrc_fit_center_count(self);
     if (features != self->info.features)
         return mrc_fail(self->context, MERCER_ERROR_MISMATCH,
-                        "%s: is for other data: it has %lld features, but the data have %lld", name,
+                        "%s: was trained on other data: it has %lld features, but these data have %lld", name,
                         (long long)features, (long long)self->info.features);
     if (outputs != self->info.outputs)
         return mrc_fail(self->context, MERCER_ERROR_MISMATCH,
-                        "%s: is for other data: it has %lld outputs, but the data have %lld", name, (long long)outputs,
-                        (long long)self->info.outputs);
+                        "%s: was trained on other data: it has %lld outputs, but these data have %lld", name,
+                        (long long)outputs, (long long)self->info.outputs);
     MRC_TRY(check_names(self));
     MRC_TRY(check_schema(self));
     bool merged = mrc_fit_merges(self) && p < wanted; /* merging left fewer distinct rows as centers */
     if (self->model_borrowed || self->request->options.centers.given || p == wanted || merged) return MERCER_OK;
     return mrc_fail(self->context, MERCER_ERROR_MISMATCH,
-                    "%s: is from other options: it has %lld centers, but centers is %lld", name, (long long)p,
+                    "%s: was written with other options: it has %lld centers, but centers is %lld", name, (long long)p,
                     (long long)wanted);
 }
 
@@ -221,14 +214,6 @@ mercer_status mrc_fit_check_model(mercer_fitting *self)
 static void record_folded(mercer_fitting *self)
 {
     mrc_fit_decide(self, "kernel", "folded", mrc_fit_origin(self, false, MRC_FROM_DATA), "yes");
-}
-
-/* Records a bandwidth that is the median distance between preprocessed rows. */
-static void record_bandwidth(mercer_fitting *self, double bandwidth)
-{
-    char value[32];
-    snprintf(value, sizeof value, "%.17g", bandwidth);
-    mrc_fit_decide(self, "kernel", "bandwidth", MRC_FROM_DATA, value);
 }
 
 /* Takes the caller's model or loads that of the checkpoint, with its kernel and preprocessing. */
@@ -273,7 +258,7 @@ static mercer_status choose_kernel(mercer_fitting *self)
                                    self->info.features));
     if (open && bandwidth == 0) {
         MRC_TRY(find_bandwidth(self, &bandwidth));
-        record_bandwidth(self, bandwidth);
+        mrc_fit_decide(self, "kernel", "bandwidth", MRC_FROM_DATA, "%.17g", bandwidth);
         MRC_TRY(mrc_fit_parse_kernel(&self->request->options, context, bandwidth, &self->kernel, &open));
     }
     if (!mrc_kernel_is_callback(&self->kernel))
@@ -291,13 +276,13 @@ static void record_kernel(mercer_fitting *self)
     bool searched = self->search_report.steps != NULL, kernel = options->kernel.spec || options->kernel.function,
          preprocess = options->data.preprocess && strcmp(options->data.preprocess, "auto") != 0;
     mrc_origin otherwise = searched ? MRC_FROM_SEARCH : MRC_DEFAULT;
-    mrc_fit_decide(self, "kernel", "kernel", mrc_fit_origin(self, kernel, otherwise),
+    mrc_fit_decide(self, "kernel", "kernel", mrc_fit_origin(self, kernel, otherwise), "%s",
                    report->kernel[0] ? report->kernel : "a callback");
     if (searched)
         mrc_fit_explain(self, "kernel", "kernel",
                         "%s, ridge %.1e per unit of weight, held-out error %.4g of the variance", report->kernel,
                         self->search_report.ridge, self->search_report.error);
-    mrc_fit_decide(self, "kernel", "preprocess", mrc_fit_origin(self, preprocess, otherwise),
+    mrc_fit_decide(self, "kernel", "preprocess", mrc_fit_origin(self, preprocess, otherwise), "%s",
                    mrc_preprocess_spec(self->applied));
 }
 

@@ -24,7 +24,7 @@ int64_t mrc_fit_member_count(const mercer_fitting *self)
 {
     const mercer_fit_options *options = &self->request->options;
     bool single = !self->searches || self->whole || options->run.comm || options->centers.given;
-    return single || self->effort < LEAST_EFFORT ? 1 : MEMBERS;
+    return single || self->record.effort < LEAST_EFFORT ? 1 : MEMBERS;
 }
 
 /* ---- One member -------------------------------------------------------------------------------------------------- */
@@ -45,7 +45,7 @@ static mercer_status open_member(mercer_fitting *self, int64_t number)
     mercer_fit_options *options = &request.options;
     mercer_train_options *train = &request.train;
     options->run.seed = train->seed = mrc_random_u64((mrc_rng){options->run.seed, RANDOM_MEMBERS}, (uint64_t)number);
-    options->search.effort = self->effort, options->search.budget = 0, options->run.memory = self->memory;
+    options->search.effort = self->record.effort, options->search.budget = 0, options->run.memory = self->memory;
     options->validation.calibrate = options->validation.intervals = MERCER_OFF;
     options->data.class_weight = options->validation.calibrate_to = NULL; /* already in the row weights */
     options->validation.data = self->watched ? self->validation : NULL, options->validation.fraction = 0;

@@ -67,7 +67,7 @@ static void record_solver(mercer_fitting *self, const mercer_plan *plan)
                    given                  ? MRC_GIVEN
                    : self->record.resumes ? MRC_RESUMED
                                           : MRC_FROM_DATA,
-                   plan->solver);
+                   "%s", plan->solver);
 }
 
 mercer_status mrc_stage_plan(mercer_fitting *self)
@@ -77,8 +77,10 @@ mercer_status mrc_stage_plan(mercer_fitting *self)
     mercer_plan *plan = self->plan;
     plan->struct_size = sizeof *plan;
     MRC_TRY(mercer_trainer_plan(self->trainer, plan, &self->source));
-    if (self->record.resumes && self->record.ridge == 0)
-        self->record.ridge = plan->lambda; /* checkpoints of older versions have no record */
+    if (self->record.resumes && self->record.ridge == 0) { /* checkpoints of older versions have no record */
+        self->record.ridge = plan->lambda;
+        mrc_fit_record_size(self);
+    }
     mrc_fit_predict(self, plan);
     record_solver(self, plan);
     mrc_fit_complete_plan(self, plan);
@@ -120,7 +122,8 @@ static mercer_status warn_if_unconverged(const mercer_fitting *self)
     const char *solver = report->plan->solver;
     /* With fewer centers than in the search a larger error is expected, with more centers a smaller one, which is not
        taken into account. */
-    double variance, held_out = fmax(self->found.error, mrc_search_error_with(&self->found, self->report.centers));
+    double variance,
+        held_out = fmax(self->search_report.error, mrc_search_error_with(&self->search_report, self->report.centers));
     bool exact = mercer_solver_kind_of(solver) == MERCER_SOLVER_DIRECT;
     if (exact || !self->search_report.steps || !(held_out > 0)) return MERCER_OK;
     MRC_TRY(find_variance(self, &variance));
@@ -144,10 +147,9 @@ static void warn_if_rounded(const mercer_fitting *self)
 {
     const mercer_report *report = &self->training;
     if (strcmp(report->plan->solver, "cg") != 0 || !(report->projection_residual_last > ROUNDED)) return;
-    mrc_warn(
-        self->context, "solver",
-        "solver cg ended far from the optimum: rounding hides small eigenvalues of the kernel matrix; use precision "
-        "f64 (float64 in Python), or solver direct");
+    mrc_warn(self->context, "solver",
+             "solver cg ended far from the optimum: small eigenvalues of the kernel matrix are lost to rounding; use "
+             "precision f64 (float64 in Python), or solver direct");
 }
 
 /* ---- The stage --------------------------------------------------------------------------------------------------- */
@@ -164,8 +166,18 @@ static mercer_status forget_calibration(mercer_fitting *self)
     return mrc_model_set_intervals(self->model, NULL, 0, MERCER_TASK_AUTO);
 }
 
+/* Records the number of members if the deadline or the progress callback reduced it. */
+static void record_members(mercer_fitting *self, int64_t planned)
+{
+    long long members = (long long)self->report.members;
+    if (members == planned) return;
+    mrc_fit_decide(self, "train", "members", self->deadline > 0 ? MRC_FROM_BUDGET : MRC_GIVEN, "%lld", members);
+    mrc_fit_explain(self, "train", "members", "ended after %lld of the %lld models", members, (long long)planned);
+}
+
 mercer_status mrc_stage_train(mercer_fitting *self)
 {
+    int64_t planned = self->report.members;
     self->training = (mercer_report){.struct_size = sizeof self->training};
     MRC_TRY(forget_calibration(self));
     MRC_TRY(mercer_trainer_fit(self->trainer, &self->source, &self->training));
@@ -173,7 +185,7 @@ mercer_status mrc_stage_train(mercer_fitting *self)
     if (self->training.stopped != MERCER_STOP_CALLBACK) MRC_TRY(mrc_fit_train_members(self));
     if (self->training.stopped == MERCER_STOP_FINISHED) MRC_TRY(warn_if_unconverged(self));
     if (self->training.stopped == MERCER_STOP_FINISHED) warn_if_rounded(self);
-    mrc_fit_record_size(self); /* the budget may have reduced the number of members */
+    record_members(self, planned);
     record_solver(self, self->model->plan);
     mrc_fit_complete_plan(self, self->model->plan); /* the report points to this plan */
     return MERCER_OK;

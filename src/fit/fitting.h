@@ -40,9 +40,16 @@ bool mrc_fit_has_no_ridge(const mrc_fit_request *request);
 /* ---- Record ------------------------------------------------------------------------------------------------------ */
 
 /* Origin of a value. */
-typedef enum mrc_origin { MRC_DEFAULT, MRC_GIVEN, MRC_FROM_DATA, MRC_FROM_SEARCH, MRC_RESUMED } mrc_origin;
+typedef enum mrc_origin {
+    MRC_DEFAULT,
+    MRC_GIVEN,
+    MRC_FROM_DATA,
+    MRC_FROM_SEARCH,
+    MRC_RESUMED,
+    MRC_FROM_BUDGET
+} mrc_origin;
 
-enum { MRC_DECISIONS = 32, MRC_DECISION_CHARS = 256 };
+enum { MRC_DECISIONS = 32, MRC_DECISION_CHARS = 256, MRC_SEARCH_TEXT = 512 };
 
 typedef struct mrc_decision {
     const char *stage, *name; /* static strings */
@@ -52,6 +59,7 @@ typedef struct mrc_decision {
 } mrc_decision;
 
 typedef struct mrc_fit_record {
+    int effort;             /* 1 to 5; 0: not chosen yet */
     int64_t centers;        /* number of centers; 0: not chosen yet, -1: all rows */
     double ridge;           /* 0: not chosen yet, or no ridge */
     mercer_switch converge; /* converge option of the trainer */
@@ -66,9 +74,8 @@ struct mercer_fitting {
     mercer_context *context;
     const mrc_fit_request *request; /* owned */
     mrc_fit_record record;
-    int stage;   /* next stage to run */
-    bool failed; /* a stage failed: the fit cannot continue */
-    bool centers_only;
+    int stage;           /* next stage to run */
+    bool failed;         /* a stage failed: the fit cannot continue */
     bool on_device;      /* training uses device memory */
     int64_t memory;      /* host memory budget of the whole fit, in bytes */
     int64_t device_each; /* bytes for training per rank if several ranks train on devices, else 0 */
@@ -89,16 +96,15 @@ struct mercer_fitting {
     const mercer_preprocess *applied; /* preprocessing of the samples: the one above or that of an existing model */
     mercer_kernel kernel;             /* kernel of the model */
 
-    int effort;              /* 1 to 5; 0: not chosen yet */
     double opened, deadline; /* start and deadline on the clock of mrc_seconds; deadline 0: none */
     bool late;               /* the deadline stopped training */
     double rate;             /* measured flops per second in double; 0: not measured yet */
     bool searches;           /* hyperparameters are searched, or were searched before the checkpoint was written */
     mrc_search_state search; /* owned */
+    char search_found[MRC_SEARCH_TEXT]; /* description of the search in the checkpoint */
     const mrc_search_task *search_task; /* task of the running search, else NULL */
     double search_saved;                /* time of the search's last checkpoint */
-    mrc_search_result found;
-    mercer_matrix journal;       /* view of the search's journal */
+    mercer_matrix journal;              /* view of the search's journal */
     const mercer_fitting *outer; /* calibration: fit whose kernel and preprocessing this one reuses; NULL: none */
     const mercer_fitting *whole; /* fit of an averaged model that this fit is a member of; NULL: none */
     int64_t number;              /* index of this member */
@@ -137,6 +143,7 @@ mercer_status mrc_fit_plan_sizes(mercer_fitting *self, mercer_plan *plan);
 
 /* The stages; the table at the top of this file lists the files of each. */
 mercer_status mrc_stage_samples(mercer_fitting *self);
+mercer_status mrc_stage_effort(mercer_fitting *self);
 mercer_status mrc_stage_search(mercer_fitting *self);
 mercer_status mrc_stage_kernel(mercer_fitting *self);
 mercer_status mrc_stage_size(mercer_fitting *self);
@@ -147,13 +154,16 @@ mercer_status mrc_stage_calibrate(mercer_fitting *self);
 
 /* record.c: start the record with the values of the request. */
 void mrc_fit_start_record(mercer_fitting *self);
-/* Adds a decision, or replaces the one of the same stage and name. mrc_fit_explain sets its line in the plan. */
-void mrc_fit_decide(mercer_fitting *self, const char *stage, const char *name, mrc_origin origin, const char *value);
+/* Adds a decision with a formatted value, or replaces the one of the same stage and name. mrc_fit_explain sets its
+   line in the plan. */
+void mrc_fit_decide(mercer_fitting *self, const char *stage, const char *name, mrc_origin origin, const char *format,
+                    ...) MRC_PRINTF(5, 6);
 void mrc_fit_explain(mercer_fitting *self, const char *stage, const char *name, const char *format, ...)
     MRC_PRINTF(4, 5);
-/* hyperparameters.c and fit_centers.c: record the decisions of the stages search and size. */
+/* hyperparameters.c and fit_centers.c: record the decisions of the stages search, size and centers. */
 void mrc_fit_record_search(mercer_fitting *self);
 void mrc_fit_record_size(mercer_fitting *self);
+void mrc_fit_record_centers(mercer_fitting *self);
 /* Inserts the lines of the record at the beginning of a plan's text. */
 void mrc_fit_add_lines(const mercer_fitting *self, mercer_plan *plan);
 const char *mrc_origin_name(mrc_origin origin);
@@ -169,9 +179,6 @@ mercer_status mrc_fit_write_note(const mercer_fitting *self);
 mercer_train_options mrc_fit_train_options(const mercer_fitting *self);
 /* Adds the lines of the record, and the time for the other members of an averaged model, to a plan. */
 void mrc_fit_complete_plan(mercer_fitting *self, mercer_plan *plan);
-
-/* Returns whether the given solver requires that the centers are the samples, in their order. */
-bool mrc_fit_samples_are_centers(const mercer_fitting *self);
 
 /* class_weights.c: replaces `data` and `validation` by copies whose row weights include the class weights. */
 mercer_status mrc_fit_weigh_classes(mercer_fitting *self);
@@ -208,10 +215,6 @@ const char *mrc_fit_preprocess(const mercer_fit_options *options, const mercer_d
 /* Parses the kernel of the options. *open: its text sets no bandwidth, so `bandwidth` is used. */
 mercer_status mrc_fit_parse_kernel(const mercer_fit_options *options, mercer_context *context, double bandwidth,
                                    mercer_kernel *out, bool *open);
-/* Computes the median distance between some preprocessed rows, in the norm of the kernel. Uses up to half of
-   `memory`. */
-mercer_status mrc_fit_median_distance(mercer_context *context, const mercer_kernel *kernel, const mercer_dataset *data,
-                                      const mercer_preprocess *preprocess, int64_t memory, double *out);
 /* Adds a metric to the preprocessing as its last step: weights, or for norm 2 also a matrix M. */
 mercer_status mrc_fit_set_metric(mercer_context *context, mercer_preprocess *preprocess, const mercer_kernel *kernel,
                                  const mercer_matrix *metric, int64_t features);
@@ -220,19 +223,16 @@ const char *mrc_fit_search_skipped(const mercer_fit_options *options, const merc
 /* Returns the number of columns of preprocessed samples in training. */
 int64_t mrc_fit_width(const mercer_fitting *self);
 
-/* hyperparameters.c: decides whether to search (sets `searches` and search_report.skipped), and warns about
-   hyperparameters that are neither given nor searched. */
-mercer_status mrc_fit_decide_search(mercer_fitting *self);
-/* Sets effort and deadline. */
-mercer_status mrc_fit_choose_effort(mercer_fitting *self);
+/* hyperparameters.c: returns whether the caller asked for a search. */
+bool mrc_fit_asks_for_search(const mercer_fit_options *options);
 /* Returns the number of centers of the effort level. */
 int64_t mrc_fit_default_centers(const mercer_fitting *self);
 
-/* fit_checkpoint.c: restores the state of a search from the checkpoint record.resumes, if set, and makes the task save
-   its state, by the checkpoint options of training. */
+/* fit_checkpoint.c: checks that the search of the checkpoint record.resumes, if set, is this one, and makes the task
+   save its state, by the checkpoint options of training. */
 mercer_status mrc_fit_open_search_state(mercer_fitting *self, mrc_search_task *task);
-/* Opens a checkpoint and restores its effort. *searching: it was written during a search. A checkpoint of a training
-   also has the ridge and the results of the search, which are restored. */
+/* Restores effort and results from a checkpoint. *searching: it was written during a search, whose state is restored. A
+   checkpoint of a training has the ridge and the results of the search. */
 mercer_status mrc_fit_open_checkpoint(mercer_fitting *self, const char *path, bool *searching);
 /* Sets the model's record, which checkpoints store. */
 mercer_status mrc_fit_set_record(const mercer_fitting *self);
@@ -245,7 +245,9 @@ mercer_status mrc_fit_set_units(mercer_fitting *self);
 mercer_status mrc_fit_choose_ridge(mercer_fitting *self);
 
 /* fit_centers.c: sets record.centers and record.converge of a fit that searches, unless they are given. */
-void mrc_fit_choose_size(mercer_fitting *self);
+mercer_status mrc_fit_choose_size(mercer_fitting *self);
+/* Chooses the centers: this rank's share if `shared`, else all of them on every rank. */
+mercer_status mrc_fit_choose_centers(mercer_fitting *self, bool shared);
 bool mrc_fit_is_augmented(const mercer_fit_options *options);
 int64_t mrc_fit_center_count(const mercer_fitting *self);
 const char *mrc_fit_center_method(const mercer_fitting *self); /* "given", "all", or the name of a method */

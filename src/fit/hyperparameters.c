@@ -59,16 +59,20 @@ static const char *not_a_table(const mercer_dataset_info *info, int64_t memory)
     return bytes > (double)memory / 4 ? "the samples take more than a quarter of the memory" : NULL;
 }
 
+bool mrc_fit_asks_for_search(const mercer_fit_options *options)
+{
+    return options->search.tune == MERCER_ON || options->search.learn_features == MERCER_ON;
+}
+
 const char *mrc_fit_search_skipped(const mercer_fit_options *options, const mercer_dataset_info *info, int64_t memory)
 {
-    bool asked = options->search.tune == MERCER_ON || options->search.learn_features == MERCER_ON;
     if (options->search.tune == MERCER_OFF) return "tune is off";
     if (options->run.model) return "the model is given";
     if (options->kernel.function) return "kernel.function is given";
     if (info->task == MERCER_TASK_UNLABELED) return "there are no targets";
     if (options->data.augment || options->data.samples > 0) return "samples are augmented";
     if (info->rows < LEAST_ROWS) return "there are fewer than 50 different rows or groups";
-    return asked ? NULL : not_a_table(info, memory);
+    return mrc_fit_asks_for_search(options) ? NULL : not_a_table(info, memory);
 }
 
 /* Warns about hyperparameters that stay at their defaults because some option prevents or restricts the search. */
@@ -86,11 +90,10 @@ static void warn_about_defaults(const mercer_fitting *self)
                          : options->data.samples > 0        ? "data.samples"
                                                             : NULL;
     if (option && self->search_report.skipped)
-        mrc_warn(context, option,
-                 "%s is %s, so only the ridge is searched; kernel, bandwidth, preprocessing and metric are given or "
-                 "default",
-                 option == fixed ? fixed : strchr(option, '.') + 1,
-                 options->search.tune == MERCER_OFF ? "off" : "given");
+        mrc_warn(
+            context, option,
+            "%s is %s, so only the ridge is searched; kernel, bandwidth, preprocessing and metric are given or default",
+            option == fixed ? fixed : strchr(option, '.') + 1, options->search.tune == MERCER_OFF ? "off" : "given");
     else if (options->kernel.spec && self->search_report.skipped)
         mrc_warn(context, "kernel.spec", "kernel %s has no metric to search, so only the ridge is searched",
                  options->kernel.spec);
@@ -133,7 +136,9 @@ static void warn_about_search(const mercer_fitting *self, bool possible)
     if (!by_default && !self->searches) warn_about_no_search(self);
 }
 
-mercer_status mrc_fit_decide_search(mercer_fitting *self)
+/* Decides whether to search (sets `searches` and search_report.skipped), and warns about hyperparameters that are
+   neither given nor searched. */
+static mercer_status decide_search(mercer_fitting *self)
 {
     const mercer_fit_options *options = &self->request->options;
     const char **why = &self->search_report.skipped;
@@ -153,7 +158,7 @@ mercer_status mrc_fit_decide_search(mercer_fitting *self)
 
 int64_t mrc_fit_default_centers(const mercer_fitting *self)
 {
-    int effort = self->effort > 0 ? self->effort : MRC_DEFAULT_EFFORT;
+    int effort = self->record.effort > 0 ? self->record.effort : MRC_DEFAULT_EFFORT;
     const mrc_effort sizes = mrc_effort_of(effort, self->info.rows, self->info.features);
     /* Three models with half the centers each take about as long as one model with all of them. */
     bool halved = effort == MRC_MOST_EFFORT && (self->whole || mrc_fit_member_count(self) > 1);
@@ -177,7 +182,9 @@ static double predict_training(const mercer_fitting *self, const mercer_plan *pl
 static double predict_search(const mercer_fitting *self)
 {
     const mercer_dataset_info *info = &self->info;
-    return self->searches ? mrc_search_flops(self->effort, info->rows, info->features, info->outputs) / self->rate : 0;
+    return self->searches
+               ? mrc_search_flops(self->record.effort, info->rows, info->features, info->outputs) / self->rate
+               : 0;
 }
 
 /* Predicts the seconds of search, training and calibration with the current effort. */
@@ -209,21 +216,22 @@ static void fit_budget(mercer_fitting *self)
 {
     const mercer_fit_options *options = &self->request->options;
     double seconds = 0;
-    for (self->effort = options->search.effort > 0 ? options->search.effort : MRC_MOST_EFFORT; self->effort > 0;
-         self->effort--) {
+    for (self->record.effort = options->search.effort > 0 ? options->search.effort : MRC_MOST_EFFORT;
+         self->record.effort > 0; self->record.effort--) {
         seconds = predict_seconds(self);
         if (elapsed(self) + seconds <= options->search.budget) return;
     }
-    self->effort = 1;
+    self->record.effort = 1;
     mrc_warn(self->context, "search.budget", "budget is too small: %.2g s are left, but effort 1 takes about %.2g s",
              fmax(self->opened + options->search.budget - mrc_seconds(), 0), seconds);
 }
 
-mercer_status mrc_fit_choose_effort(mercer_fitting *self)
+/* Sets effort and deadline. */
+static mercer_status choose_effort(mercer_fitting *self)
 {
     const mercer_fit_options *options = &self->request->options;
-    bool resumed = self->effort > 0; /* set by the checkpoint */
-    if (!resumed) self->effort = options->search.effort > 0 ? options->search.effort : MRC_DEFAULT_EFFORT;
+    bool resumed = self->record.effort > 0; /* set by the checkpoint */
+    if (!resumed) self->record.effort = options->search.effort > 0 ? options->search.effort : MRC_DEFAULT_EFFORT;
     if (self->outer || self->whole) return MERCER_OK;
     MRC_TRY(mrc_measure_rate(self->context, &self->rate));
     self->report.predicted_seconds = elapsed(self) + predict_seconds(self);
@@ -233,7 +241,9 @@ mercer_status mrc_fit_choose_effort(mercer_fitting *self)
     double share = mrc_fit_is_cross_validated(self) ? 0.5 : 0.9;
     if (!options->run.comm) self->deadline = self->opened + share * options->search.budget;
     if (!resumed) fit_budget(self);
-    return options->run.comm ? mercer_comm_broadcast(options->run.comm, &self->effort, sizeof self->effort) : MERCER_OK;
+    return options->run.comm
+               ? mercer_comm_broadcast(options->run.comm, &self->record.effort, sizeof self->record.effort)
+               : MERCER_OK;
 }
 
 /* ---- The search -------------------------------------------------------------------------------------------------- */
@@ -252,29 +262,23 @@ static mercer_status fit_given(mercer_fitting *self, const mercer_kernel *kernel
 
 /* Stores the result of the search in the fit, its record and its reports. Warns if a given ridge is much worse than
    others. */
-static mercer_status take_result(mercer_fitting *self)
+static mercer_status take_result(mercer_fitting *self, const mrc_search_result *found)
 {
-    mrc_search_result *found = &self->found;
     mercer_fit_report *report = &self->report;
-    mercer_search_report *searched = &self->search_report;
+    double total = mrc_fit_count_samples(self->data);
     bool none = mrc_fit_has_no_ridge(self->request), given = self->record.ridge > 0 || none;
     self->preprocess = found->preprocess, self->applied = self->preprocess, self->kernel = found->kernel;
-    found->preprocess = NULL;
     report->points = mrc_preprocess_dtype(self->preprocess, self->info.dtype);
     MRC_TRY(mrc_kernel_print(self->context, &self->kernel, report->kernel, sizeof report->kernel, NULL));
-    if (!given) self->record.ridge = found->ridge * mrc_fit_count_samples(self->data);
-    if (given && !(found->error <= RIDGE_LOSS * found->better_error))
-        mrc_warn(self->context, "lambda",
-                 "ridge %g is given; its held-out error is %.3g of the variance, compared with %.3g for a ridge of "
-                 "%.3g",
-                 none ? 0 : self->record.ridge, found->error, found->better_error,
-                 found->better_ridge * mrc_fit_count_samples(self->data));
-    searched->error = found->error, searched->ridge = found->ridge;
-    searched->rows = found->rows, searched->held_out = found->held, searched->cut = found->cut;
-    for (int i = 0; i < MRC_SEARCH_SIZES; i++)
-        searched->centers[i] = found->centers[i], searched->center_errors[i] = found->errors[i];
+    if (!given) self->record.ridge = found->report.ridge * total;
+    if (given && !(found->report.error <= RIDGE_LOSS * found->better_error))
+        mrc_warn(
+            self->context, "lambda",
+            "ridge %g is given; its held-out error is %.3g of the variance, compared with %.3g for a ridge of %.3g",
+            none ? 0 : self->record.ridge, found->report.error, found->better_error, found->better_ridge * total);
+    self->search_report = found->report;
     self->journal = mrc_view(self->search.journal, self->search.steps, MRC_JOURNAL_COLUMNS, MERCER_F64);
-    searched->steps = &self->journal;
+    self->search_report.steps = &self->journal;
     return MERCER_OK;
 }
 
@@ -284,6 +288,7 @@ static mercer_status search(mercer_fitting *self)
     const mercer_fit_options *options = &self->request->options;
     MRC_OWNED(mrc_release_preprocess) mercer_preprocess *given = NULL;
     mercer_kernel kernel;
+    mrc_search_result found;
     bool open, names = options->kernel.spec || options->search.learn_features == MERCER_ON;
     double lambda = self->record.ridge, ridge = lambda > 0 ? lambda / fmax(mrc_fit_count_samples(self->data), 1) : -1;
     double start = mrc_seconds();
@@ -298,7 +303,7 @@ static mercer_status search(mercer_fitting *self)
                             .preprocess = given,
                             .units = &self->units,
                             .ridge = mrc_fit_has_no_ridge(self->request) ? 0 : ridge,
-                            .effort = self->effort,
+                            .effort = self->record.effort,
                             .memory = self->memory,
                             .seed = options->run.seed,
                             /* half of the budget is for training; members after the first are started only if there is
@@ -309,9 +314,9 @@ static mercer_status search(mercer_fitting *self)
                             .progress_user = options->run.progress_user,
                             .state = &self->search};
     MRC_TRY(mrc_fit_open_search_state(self, &task));
-    MRC_TRY(mrc_search_run(&task, &self->found));
+    MRC_TRY(mrc_search_run(&task, &found));
     if (task.save) task.save(task.save_user, true);
-    MRC_TRY(take_result(self));
+    MRC_TRY(take_result(self, &found));
     self->search_report.seconds = mrc_seconds() - start;
     return MERCER_OK;
 }
@@ -323,7 +328,7 @@ static mrc_origin effort_origin(const mercer_fitting *self)
 {
     const mercer_fit_options *options = &self->request->options;
     if (self->record.resumes) return MRC_RESUMED;
-    if (options->search.budget > 0) return MRC_FROM_DATA; /* from the sizes of the data and the speed of the machine */
+    if (options->search.budget > 0) return MRC_FROM_BUDGET;
     return options->search.effort > 0 ? MRC_GIVEN : MRC_DEFAULT;
 }
 
@@ -331,51 +336,43 @@ void mrc_fit_record_search(mercer_fitting *self)
 {
     const mercer_search_report *report = &self->search_report;
     const mercer_fit_options *options = &self->request->options;
-    char value[64];
+    bool asked = mrc_fit_asks_for_search(options);
     if (self->outer) return;
-    snprintf(value, sizeof value, "%d", self->effort);
-    mrc_fit_decide(self, "search", "effort", effort_origin(self), value);
-    bool asked = options->search.tune == MERCER_ON || options->search.learn_features == MERCER_ON;
-    const char *skipped = report->skipped                      ? report->skipped
-                          : self->searches                     ? NULL
-                          : options->search.tune == MERCER_OFF ? "tune is off"
-                                                               : "only centers are selected";
-    if (skipped) {
+    mrc_fit_decide(self, "search", "effort", effort_origin(self), "%d", self->record.effort);
+    if (report->skipped) {
         mrc_fit_decide(self, "search", "search", options->search.tune == MERCER_OFF ? MRC_GIVEN : MRC_FROM_DATA,
                        "none");
-        mrc_fit_explain(self, "search", "search", "none, because %s", skipped);
+        mrc_fit_explain(self, "search", "search", "none, because %s", report->skipped);
     } else if (report->steps) {
-        snprintf(value, sizeof value, "%lld steps", (long long)self->search.steps);
-        mrc_fit_decide(self, "search", "search", mrc_fit_origin(self, asked, MRC_DEFAULT), value);
-        if (self->model_exists)
-            mrc_fit_explain(self, "search", "search", "effort %d, %lld steps, from the checkpoint", self->effort,
-                            (long long)self->search.steps);
-        else
-            mrc_fit_explain(self, "search", "search", "effort %d, %lld steps, %.1f s%s", self->effort,
-                            (long long)self->search.steps, report->seconds,
-                            report->cut ? " (ended at the time limit)" : "");
+        char took[64] = "from the checkpoint";
+        long long steps = (long long)self->search.steps;
+        if (!self->model_exists)
+            snprintf(took, sizeof took, "%.1f s%s", report->seconds, report->cut ? " (ended at the time limit)" : "");
+        mrc_fit_decide(self, "search", "search", mrc_fit_origin(self, asked, MRC_DEFAULT), "%lld steps", steps);
+        mrc_fit_explain(self, "search", "search", "effort %d, %lld steps, %s", self->record.effort, steps, took);
     } else if (!self->model_exists) {
         mrc_fit_decide(self, "search", "search", asked ? MRC_GIVEN : MRC_DEFAULT, "planned");
-        mrc_fit_explain(self, "search", "search", "before training, effort %d", self->effort);
+        mrc_fit_explain(self, "search", "search", "before training, effort %d", self->record.effort);
     }
+}
+
+mercer_status mrc_stage_effort(mercer_fitting *self)
+{
+    const char *checkpoint = self->record.resumes;
+    bool searching = false;
+    MRC_TRY(decide_search(self));
+    if (checkpoint) MRC_TRY(mrc_fit_open_checkpoint(self, checkpoint, &searching));
+    self->model_exists = self->request->options.run.model || (checkpoint && !searching);
+    MRC_TRY(choose_effort(self));
+    if (!searching || self->searches) return MERCER_OK;
+    return mrc_fail(
+        self->context, MERCER_ERROR_MISMATCH,
+        "%s: was written with other options: it has the state of a search, but this fit does not search (%s)",
+        checkpoint, self->search_report.skipped);
 }
 
 mercer_status mrc_stage_search(mercer_fitting *self)
 {
-    const mercer_fit_options *options = &self->request->options;
-    const char *checkpoint = self->centers_only ? NULL : self->record.resumes;
-    bool searching = false;
-    MRC_TRY(mrc_fit_decide_search(self));
-    if (checkpoint) MRC_TRY(mrc_fit_open_checkpoint(self, checkpoint, &searching));
-    self->model_exists = !self->centers_only && (options->run.model || (checkpoint && !searching));
-    MRC_TRY(mrc_fit_choose_effort(self));
-    if (searching && !self->searches)
-        return mrc_fail(self->context, MERCER_ERROR_MISMATCH,
-                        "%s: is from other options: it has a search, but this fit has none (%s)", checkpoint,
-                        self->search_report.skipped);
-    /* A fit for centers only searches hyperparameters only on request. */
-    if (self->centers_only && options->search.tune != MERCER_ON && options->search.learn_features != MERCER_ON)
-        self->searches = false;
     if (self->searches && !self->model_exists) {
         MRC_TRY(search(self));
         self->record.resumes = NULL; /* it was a checkpoint of the search, so training starts from the beginning */

@@ -25,7 +25,8 @@ static mrc_decision *find_decision(mrc_fit_record *record, const char *stage, co
     return NULL;
 }
 
-void mrc_fit_decide(mercer_fitting *self, const char *stage, const char *name, mrc_origin origin, const char *value)
+void mrc_fit_decide(mercer_fitting *self, const char *stage, const char *name, mrc_origin origin, const char *format,
+                    ...)
 {
     mrc_fit_record *record = &self->record;
     mrc_decision *one = find_decision(record, stage, name);
@@ -35,7 +36,10 @@ void mrc_fit_decide(mercer_fitting *self, const char *stage, const char *name, m
     }
     if (!one) one = &record->decisions[record->decision_count++];
     *one = (mrc_decision){.stage = stage, .name = name, .origin = origin};
-    snprintf(one->value, sizeof one->value, "%s", value);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(one->value, sizeof one->value, format, arguments);
+    va_end(arguments);
 }
 
 void mrc_fit_explain(mercer_fitting *self, const char *stage, const char *name, const char *format, ...)
@@ -57,7 +61,7 @@ mrc_origin mrc_fit_origin(const mercer_fitting *self, bool given, mrc_origin oth
 
 const char *mrc_origin_name(mrc_origin origin)
 {
-    static const char *const names[] = {"default", "given", "data", "search", "resumed"};
+    static const char *const names[] = {"default", "given", "data", "search", "resumed", "budget"};
     return names[origin];
 }
 
@@ -127,7 +131,7 @@ void mrc_fitting_fill(const mercer_fitting *self, mercer_fit_report *report)
 {
     *report = self->report;
     report->struct_size = sizeof *report;
-    report->effort = self->effort;
+    report->effort = self->record.effort;
     report->rows = self->info.rows;
     report->validation_rows = self->validation ? self->validation->rows : 0;
     report->samples = self->source.rows > 0 ? self->source.rows : self->info.rows;

@@ -21,8 +21,7 @@ static mercer_status check_word(mercer_context *context, const char *option, con
     for (int i = 0; text && words[i]; i++)
         if (strcmp(text, words[i]) == 0) return MERCER_OK;
     if (!text) return MERCER_OK;
-    return mrc_blame(context, option,
-                     mrc_fail(context, MERCER_ERROR_ARGUMENT, "%s '%.60s' is unknown; valid: %s", option, text, valid));
+    return mrc_fail_at(context, option, MERCER_ERROR_ARGUMENT, "%s '%.60s' is unknown; valid: %s", option, text, valid);
 }
 
 /* ---- Data and targets -------------------------------------------------------------------------------------------- */
@@ -40,21 +39,18 @@ static mercer_status check_numbers(mercer_context *context, const mercer_fit_opt
                    {"run.shards", options->run.shards, -1}};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         if (numbers[i].value < numbers[i].least)
-            return mrc_blame(context, numbers[i].name,
-                             mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: %s is %lld; it must be at least %lld",
-                                      numbers[i].name, (long long)numbers[i].value, (long long)numbers[i].least));
+            return mrc_fail_at(context, numbers[i].name, MERCER_ERROR_ARGUMENT,
+                               "options: %s is %lld; it must be at least %lld", numbers[i].name,
+                               (long long)numbers[i].value, (long long)numbers[i].least);
     if (!(options->validation.fraction >= 0 && options->validation.fraction < 1))
-        return mrc_blame(context, "validation.fraction",
-                         mrc_fail(context, MERCER_ERROR_ARGUMENT,
-                                  "validation.fraction is %g; it must be at least 0 and below 1",
-                                  options->validation.fraction));
+        return mrc_fail_at(context, "validation.fraction", MERCER_ERROR_ARGUMENT,
+                           "validation.fraction is %g; it must be at least 0 and below 1",
+                           options->validation.fraction);
     if (options->run.precision && options->run.precision != MERCER_F32 && options->run.precision != MERCER_F64)
-        return mrc_blame(context, "run.precision",
-                         mrc_fail(context, MERCER_ERROR_DTYPE, "precision must be f32, f64 or 0 (automatic)"));
+        return mrc_fail_at(context, "run.precision", MERCER_ERROR_DTYPE, "precision must be f32, f64 or 0 (automatic)");
     if (options->centers.type && mrc_dtype_size(options->centers.type) == 0)
-        return mrc_blame(context, "centers.type",
-                         mrc_fail(context, MERCER_ERROR_DTYPE, "centers.type is %d, which is not an element type",
-                                  (int)options->centers.type));
+        return mrc_fail_at(context, "centers.type", MERCER_ERROR_DTYPE,
+                           "centers.type is %d, which is not an element type", (int)options->centers.type);
     return MERCER_OK;
 }
 
@@ -68,11 +64,11 @@ static mercer_status check_together(mercer_context *context, const mrc_fit_reque
                         "options: validation.data and validation.fraction are both set; set only one");
     if (options->run.model && (options->run.checkpoint || options->run.comm))
         return mrc_fail(context, MERCER_ERROR_ARGUMENT,
-                        "options: model cannot be combined with comm or checkpoint; "
-                        "remove one of them");
+                        "options: model cannot be combined with comm or checkpoint; remove one of them");
     if (train->validation_X || train->validation_Y || train->validation_weights)
         return mrc_fail(context, MERCER_ERROR_ARGUMENT,
-                        "options: train: validation_X is set; a fit reads its validation set from a dataset");
+                        "options: train: validation_X is set, but a fit takes its validation set from a dataset; set "
+                        "validation.data");
     return MERCER_OK;
 }
 
@@ -86,10 +82,9 @@ static mercer_status check_targets(mercer_context *context, const mercer_fit_opt
                        "auto, none, center, standardize, log, rank"));
     if (mrc_fit_weighs_classes(options) && strcmp(options->data.class_weight, "balanced") != 0 &&
         !strchr(options->data.class_weight, '='))
-        return mrc_blame(context, "data.class_weight",
-                         mrc_fail(context, MERCER_ERROR_ARGUMENT,
-                                  "class_weight '%.60s' is unknown; valid: none, balanced, NAME=WEIGHT,...",
-                                  options->data.class_weight));
+        return mrc_fail_at(context, "data.class_weight", MERCER_ERROR_ARGUMENT,
+                           "class_weight '%.60s' is unknown; valid: none, balanced, NAME=WEIGHT,...",
+                           options->data.class_weight);
     return check_word(context, "validation.calibrate_to", options->validation.calibrate_to, populations,
                       "population, weighted");
 }
@@ -118,8 +113,7 @@ static mercer_status check_kernel(mercer_context *context, const mercer_fit_opti
     bool open;
     if (options->kernel.spec && options->kernel.function)
         return mrc_fail(context, MERCER_ERROR_ARGUMENT,
-                        "options: kernel.spec and kernel.function are both set; set "
-                        "only one");
+                        "options: kernel.spec and kernel.function are both set; set only one");
     MRC_TRY(mrc_blame(context, "kernel.spec", mrc_fit_parse_kernel(options, context, 1, &kernel, &open)));
     mrc_center_method method;
     bool chosen = options->centers.count >= 0 && !options->centers.given;
@@ -151,25 +145,21 @@ static mercer_status check_learning(mercer_context *context, const mercer_fit_op
 static mercer_status check_search(mercer_context *context, const mercer_fit_options *options)
 {
     if (options->search.effort < 0 || options->search.effort > MRC_MOST_EFFORT)
-        return mrc_blame(context, "search.effort",
-                         mrc_fail(context, MERCER_ERROR_ARGUMENT, "effort is %d; it must be 1 to %d, or 0 (default)",
-                                  options->search.effort, MRC_MOST_EFFORT));
+        return mrc_fail_at(context, "search.effort", MERCER_ERROR_ARGUMENT,
+                           "effort is %d; it must be 1 to %d, or 0 (default)", options->search.effort, MRC_MOST_EFFORT);
     if (!(options->search.budget >= 0) || !isfinite(options->search.budget))
-        return mrc_blame(context, "search.budget",
-                         mrc_fail(context, MERCER_ERROR_ARGUMENT,
-                                  "budget is %g; it must be a number of seconds, or 0 (none)", options->search.budget));
+        return mrc_fail_at(context, "search.budget", MERCER_ERROR_ARGUMENT,
+                           "budget is %g; it must be a number of seconds, or 0 (none)", options->search.budget);
     if (options->kernel.metric && options->run.model)
-        return mrc_blame(
-            context, "kernel.metric",
-            mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: metric has no effect with model; remove one of them"));
+        return mrc_fail_at(context, "kernel.metric", MERCER_ERROR_ARGUMENT,
+                           "options: metric has no effect with model; remove one of them");
     if (options->kernel.metric)
         MRC_TRY(mrc_blame(context, "kernel.metric", mrc_metric_check(context, options->kernel.metric, 0)));
     MRC_TRY(mrc_blame(context, "search.learn_features", check_learning(context, options)));
     const char *fixed = options->run.model ? "model" : options->kernel.function ? "kernel.function" : NULL;
     if (options->search.tune != MERCER_ON || !fixed) return MERCER_OK;
-    return mrc_blame(
-        context, "search.tune",
-        mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: tune is on, but %s is given; remove one of them", fixed));
+    return mrc_fail_at(context, "search.tune", MERCER_ERROR_ARGUMENT,
+                       "options: tune is on, but %s is given; remove one of them", fixed);
 }
 
 /* ---- Centers ----------------------------------------------------------------------------------------------------- */
@@ -197,10 +187,9 @@ static mercer_status check_center_method(mercer_context *context, const mercer_f
 static mercer_status check_centers(mercer_context *context, const mercer_fit_options *options)
 {
     if (options->centers.count < -1)
-        return mrc_blame(context, "centers.count",
-                         mrc_fail(context, MERCER_ERROR_ARGUMENT,
-                                  "centers.count is %lld; it must be a number, 0 (automatic) or -1 (all rows)",
-                                  (long long)options->centers.count));
+        return mrc_fail_at(context, "centers.count", MERCER_ERROR_ARGUMENT,
+                           "centers.count is %lld; it must be a number, 0 (automatic) or -1 (all rows)",
+                           (long long)options->centers.count);
     return mrc_blame(context, "centers.method", check_center_method(context, options));
 }
 
@@ -232,7 +221,7 @@ mercer_status mrc_fit_check_request(mercer_context *context, mrc_fit_request *re
     MRC_TRY(check_reserved(context, options));
     if (request->train.progress)
         return mrc_fail(context, MERCER_ERROR_ARGUMENT,
-                        "options: train: progress is set; a fit reports its training to run.progress");
+                        "options: train: progress is set, but a fit reports progress to run.progress; leave it NULL");
     request->train.seed = options->run.seed;
     request->train.progress = options->run.progress, request->train.progress_user = options->run.progress_user;
     MRC_TRY(check_numbers(context, options));

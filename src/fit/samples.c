@@ -76,9 +76,7 @@ static mercer_status take_merged(mercer_fitting *self, const int64_t *rows, cons
     double *own;
     if (count == 0)
         return mrc_fail(self->context, MERCER_ERROR_DATA,
-                        "the weights of all %lld samples are 0; at least one must "
-                        "be positive",
-                        (long long)data->rows);
+                        "the weights of all %lld samples are 0; at least one must be positive", (long long)data->rows);
     if (count == data->rows && !data->weights) return MERCER_OK;
     MRC_TRY(mrc_dataset_take(&self->merged, data, rows, count));
     self->data = self->merged;
@@ -138,8 +136,8 @@ static mercer_status mark_latest(const mercer_fitting *self, int64_t held, bool 
     while (from > 0 && sorted[from - 1].key == sorted[from].key) from--;
     if (from == 0)
         return mrc_fail(self->context, MERCER_ERROR_DATA,
-                        "times: all rows before the held-out rows have the same time, so there are no training "
-                        "rows; use more times");
+                        "times: all rows before the held-out rows have the same time, so there are no training rows; "
+                        "use more times");
     for (int64_t i = from; i < n; i++) marks[sorted[i].row] = true;
     return MERCER_OK;
 }
@@ -252,8 +250,7 @@ static mercer_status hold_out(mercer_fitting *self, int64_t held)
     MRC_TRY(mark_rows(self, held, marks, &possible));
     if (!possible) {
         mrc_warn(self->context, "validation.fraction",
-                 "no rows are held out, because all rows have equal features or each class has only one different "
-                 "row");
+                 "no rows are held out, because all rows have equal features or each class has only one different row");
         return MERCER_OK;
     }
     MRC_TRY(take_part(data, marks, true, numbers, &self->aside));

@@ -25,7 +25,8 @@ typedef struct stage {
 /* The stages, in the order in which they run. */
 static const stage stages[] = {
     {"samples", mrc_stage_samples}, /* merge equal rows, hold out validation rows, find the transform of the targets */
-    {"search", mrc_stage_search},   /* choose the effort; search kernel, preprocessing and ridge */
+    {"effort", mrc_stage_effort},   /* read the checkpoint; decide on a search, and on its effort */
+    {"search", mrc_stage_search},   /* search kernel, preprocessing and ridge */
     {"kernel", mrc_stage_kernel},   /* kernel and preprocessing, unless the search chose them */
     {"size", mrc_stage_size},       /* number of centers, and the ridge unless the search chose it */
     {"centers", mrc_stage_centers}, /* choose the centers and create the model */
@@ -88,8 +89,7 @@ mercer_status mrc_fitting_run(mercer_fitting *self)
     if (self->stage < train) MRC_TRY(mrc_fitting_prepare(self));
     if (!self->trainer)
         return mrc_fail(self->context, MERCER_ERROR_ARGUMENT,
-                        "the model was already taken from the fitting; open a "
-                        "new one");
+                        "the model was already taken from the fitting; open a new one");
     self->stage = train, self->failed = false; /* a fit can be trained again, for example after a stop */
     return run_through(self, "calibrate");
 }
@@ -98,9 +98,19 @@ mercer_status mrc_fitting_centers(mercer_fitting *self)
 {
     if (self->failed || self->stage > find_stage("samples") + 1)
         return mrc_fail(self->context, MERCER_ERROR_ARGUMENT, OVER);
-    self->centers_only = true;
-    self->device_each = 0; /* the centers need no device memory, because nothing is trained */
-    return run_through(self, "centers");
+    const mercer_fit_options *options = &self->request->options;
+    self->record.resumes = NULL; /* nothing is trained, neither from a checkpoint nor on the devices */
+    self->device_each = 0;
+    MRC_TRY(run_through(self, "effort"));
+    self->model_exists = false;
+    if (self->searches && !mrc_fit_asks_for_search(options))
+        self->searches = false, self->search_report.skipped = "only centers are selected";
+    MRC_TRY(run_through(self, "kernel"));
+    MRC_TRY(mrc_fit_choose_size(self));
+    MRC_TRY(mrc_fit_choose_centers(self, false));
+    mrc_fit_record_size(self);
+    mrc_fit_record_centers(self);
+    return MERCER_OK;
 }
 
 mercer_status mrc_fit_plan_sizes(mercer_fitting *self, mercer_plan *plan)
@@ -108,21 +118,19 @@ mercer_status mrc_fit_plan_sizes(mercer_fitting *self, mercer_plan *plan)
     mercer_fit_report *report = &self->report;
     const mercer_fit_options *options = &self->request->options;
     MRC_TRY(mrc_fit_find_memory(self));
-    MRC_TRY(mrc_fit_decide_search(self));
-    MRC_TRY(mrc_fit_choose_effort(self));
-    mrc_fit_choose_size(self);
+    self->record.resumes = NULL;
+    MRC_TRY(mrc_stage_effort(self));
+    self->model_exists = false; /* a plan is that of a new model */
+    MRC_TRY(mrc_fit_choose_size(self));
     int64_t p = report->centers = mrc_fit_center_count(self);
     report->points = mrc_fit_points(options, &self->info);
-    snprintf(report->kernel, sizeof report->kernel, "%s",
-             options->kernel.function ? ""
-             : options->kernel.spec   ? options->kernel.spec
-                                      : MRC_DEFAULT_KERNEL);
+    if (!options->kernel.function)
+        snprintf(report->kernel, sizeof report->kernel, "%s",
+                 options->kernel.spec ? options->kernel.spec : MRC_DEFAULT_KERNEL);
     snprintf(report->center_method, sizeof report->center_method, "%s", mrc_fit_center_method(self));
-    if (p > self->info.rows && !options->centers.given && !mrc_fit_is_augmented(options))
-        return mrc_fail(self->context, MERCER_ERROR_SHAPE, "centers is %lld, more than the %lld rows of the data",
-                        (long long)p, (long long)self->info.rows);
     mrc_fit_record_search(self);
     mrc_fit_record_size(self);
+    mrc_fit_record_centers(self);
     /* The ridge is chosen from the data. A plan from sizes uses an arbitrary value, because costs do not depend on
        it. */
     if (self->record.ridge == 0 && !mrc_fit_has_no_ridge(self->request))
@@ -143,7 +151,6 @@ void mrc_fitting_free(mercer_fitting *self)
     mrc_units_clear(&self->units, context);
     mrc_search_state_free(&self->search, context);
     for (int64_t m = 1; m < MERCER_MEMBERS; m++) mrc_fitting_free(self->members[m]);
-    mrc_preprocess_free(self->found.preprocess);
     MRC_FREE_ALL(context, self->class_factors, self->centers.data, self->validation_x.data, self->validation_y.data,
                  (void *)self->validation_weights, self->plan, (void *)self->request);
     mercer_dataset *const parts[] = {self->aside, self->rest, self->merged, self->weighted, self->weighted_validation};

@@ -141,8 +141,7 @@ static mercer_status make_ranks(mercer_fitting *self, const target_sample *sampl
     for (int64_t j = 0; j < c; j++)
         if (!fill_knots(sample, j, list, mrc_row(numbers, 2 * j), k))
             return mrc_fail(self->context, MERCER_ERROR_DATA,
-                            "target_transform rank: target %lld (from 0) is "
-                            "constant; use center or standardize",
+                            "target_transform rank: target %lld (from 0) is constant; use center or standardize",
                             (long long)j);
     return MERCER_OK;
 }
@@ -174,9 +173,7 @@ static mercer_status find_curve(mercer_fitting *self, const char *how)
     target_sample sample;
     mercer_matrix numbers;
     if (self->data->task == MERCER_TASK_CLASSIFICATION)
-        return mrc_fail(self->context, MERCER_ERROR_ARGUMENT,
-                        "target_transform %s is only for regression; use "
-                        "center",
+        return mrc_fail(self->context, MERCER_ERROR_ARGUMENT, "target_transform %s is only for regression; use center",
                         how);
     mrc_curve_find(how, &kind);
     MRC_SCOPE(scope, self->context);

@@ -214,11 +214,14 @@ static void estimate_time(mrc_planner *self)
 
 /* ---- The plan ------------------------------------------------------------------------------------------------ */
 
-/* Plans a solver at the arithmetic that was chosen: its sizes, its memory, then its time. */
-static mercer_status plan_sizes(mrc_planner *self, const mrc_solver *row)
+/* Plans one solver: its arithmetic, because rates and cache sizes depend on it, then its sizes, its memory, its time.
+   Fails with MERCER_ERROR_MEMORY, with the reason, if the plan does not fit. */
+static mercer_status plan_solver(mrc_planner *self, const mrc_solver *row)
 {
+    self->plan->half_chosen = mrc_plan_rounds(self->request, row);
+    self->plan->half = self->plan->half_chosen || self->request->machine.arithmetic == MRC_FAST;
     self->plan->solver = row;
-    rate_machine(self); /* rates for the arithmetic of this solver */
+    rate_machine(self);
     self->caching = (mrc_caching){0};
     snprintf(self->public_plan->solver, sizeof self->public_plan->solver, "%s", row->name);
     snprintf(self->public_plan->projector, sizeof self->public_plan->projector, "none");
@@ -227,15 +230,6 @@ static mercer_status plan_sizes(mrc_planner *self, const mrc_solver *row)
     row->ops->settle(self);
     estimate_time(self);
     return MERCER_OK;
-}
-
-/* Plans one solver. Half precision is decided first, because rates and cache sizes depend on it. Fails with
-   MERCER_ERROR_MEMORY, with the reason, if the plan does not fit. */
-static mercer_status plan_solver(mrc_planner *self, const mrc_solver *row)
-{
-    self->plan->half_chosen = mrc_plan_rounds(self->request, row);
-    self->plan->half = self->plan->half_chosen || self->request->machine.arithmetic == MRC_FAST;
-    return plan_sizes(self, row);
 }
 
 /* A solver that auto may choose, and its plan. */
@@ -322,12 +316,8 @@ static mercer_status choose_solver(mrc_planner *self)
     return plan_solver(self, last);
 }
 
-/* Adds a warning to the plan, for the trainer to log; further warnings than the plan can hold are dropped. The planner
-   itself logs nothing, because plans are also made to compare sizes. */
-static void warn(mrc_planner *self, const char *field, const char *format, ...) MRC_PRINTF(3, 4);
-static void warn(mrc_planner *self, const char *field, const char *format, ...)
+void mrc_plan_warn(mrc_plan *plan, const char *field, const char *format, ...)
 {
-    mrc_plan *plan = self->plan;
     if (plan->warning_count == MRC_PLAN_WARNINGS) return;
     mrc_plan_warning *one = &plan->warnings[plan->warning_count++];
     one->field = field;
@@ -337,19 +327,6 @@ static void warn(mrc_planner *self, const char *field, const char *format, ...)
     va_end(arguments);
 }
 
-/* Adds a line, and a warning where it matters, for every given option that has no effect with this plan. */
-static void mention_useless(mrc_planner *self)
-{
-    mrc_useless one;
-    for (int next = 0; mrc_plan_useless(self->plan, self->options, &next, &one);) {
-        mrc_plan_say(self->public_plan, "%s%s %s: %s has no effect\n", one.warns ? "warning: " : "", one.who, one.name,
-                     one.option);
-        /* a training measures the kernel matrix and may choose another solver */
-        if (one.warns && !self->request->sizes_only)
-            warn(self, one.option, "%s %s: %s has no effect; remove it", one.who, one.name, one.option);
-    }
-}
-
 /* Warns about a bandwidth so large that the kernel matrix is nearly constant and training cannot distinguish
    samples. */
 static void mention_bandwidth(mrc_planner *self)
@@ -357,10 +334,10 @@ static void mention_bandwidth(mrc_planner *self)
     char text[256];
     if (self->request->spread < WIDE_BANDWIDTH) return;
     snprintf(text, sizeof text,
-             "the bandwidth is %.0f times the median distance between centers, so all samples are nearly equal for "
-             "the kernel; use a smaller bandwidth",
+             "the bandwidth is %.0f times the median distance between centers, so all samples are nearly equal for the "
+             "kernel; use a smaller bandwidth",
              self->request->spread);
-    warn(self, "bandwidth", "%s", text);
+    mrc_plan_warn(self->plan, "bandwidth", "%s", text);
     mrc_plan_say(self->public_plan, "warning: %s\n", text);
 }
 
@@ -421,7 +398,7 @@ static mercer_status make_plan(mrc_plan *out, const mrc_plan_request *request, m
     MRC_TRY(row ? plan_solver(&self, row) : choose_solver(&self));
     if (row) mrc_plan_say(self.public_plan, "solver %s: %s\n", row->name, row->says);
     mrc_plan_say_precision(request, out);
-    mention_useless(&self);
+    mrc_plan_mention_useless(&self);
     mention_bandwidth(&self);
     say_sums(&self);
     list_attempts(&self);

@@ -54,13 +54,12 @@ mercer_status mrc_plan_check_options(const mercer_train_options *options, mrc_re
 /* Returns the name of the first given option that the solver does not accept; NULL for none. */
 const char *mrc_plan_unsuited(const mrc_solver *solver, const mercer_train_options *options);
 
-/* A given option that is accepted and has no effect with the chosen solver or projector. */
-typedef struct mrc_useless {
-    const char *option, *who, *name; /* for example "projector_block", "projector", "exact" */
-    bool warns;                      /* worth a warning, not only a line of the plan */
-} mrc_useless;
-/* Sets *out to the next such option, starting with *next = 0; returns false if there are no more. */
-bool mrc_plan_useless(const mrc_plan *plan, const mercer_train_options *options, int *next, mrc_useless *out);
+/* Adds a line to the plan, and a warning where it matters, for every given option that has no effect with the chosen
+   solver or projector. */
+void mrc_plan_mention_useless(mrc_planner *planner);
+/* Adds a warning to the plan, for the trainer to log; further warnings than the plan can hold are dropped. The planner
+   itself logs nothing, because plans are also made to compare sizes. */
+void mrc_plan_warn(mrc_plan *plan, const char *field, const char *format, ...) MRC_PRINTF(3, 4);
 
 /* Returns the double-precision flops per second that plans assume for this machine. */
 double mrc_plan_nominal_rate(const mrc_machine *machine);

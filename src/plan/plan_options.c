@@ -49,8 +49,8 @@ static const option_row rows[] = {
 /*      field, alias, type, words, limit, used by, otherwise, help */
     ROW(solver, "preset", NAME, NULL, 0, 0, REFUSED, "algorithm that computes the weights"),
     ROW(projector, NULL, NAME, NULL, 0, MRC_USES_PROJECTOR, REFUSED, "how the solver projects onto the centers"),
-    ROW(epochs, NULL, INTEGER, "auto", 0, MRC_USES_EPOCHS, MENTIONED, "passes over the samples; for cg, maximum number "
-                                                                      "of steps"),
+    ROW(epochs, NULL, INTEGER, "auto", 0, MRC_USES_EPOCHS, MENTIONED,
+        "passes over the samples; for cg, maximum number of steps"),
     ROW(batch, "batch_size", INTEGER, "auto", 0, MRC_USES_SIZES, MENTIONED, "samples per step"),
     ROW(lambda, "ridge", NUMBER, "auto|none", 0, 0, REFUSED, "ridge: + V alpha' K(Z,Z) alpha"),
     ROW(patience, NULL, INTEGER, NULL, 0, MRC_USES_EPOCHS, REFUSED,
@@ -63,8 +63,8 @@ static const option_row rows[] = {
     ROW(eigenpairs, NULL, INTEGER, "auto|none", 0, MRC_USES_EIGENPAIRS, MENTIONED, "eigenpairs of the preconditioner"),
     ROW(period, NULL, INTEGER, "auto", 0, MRC_USES_PERIOD, REFUSED, "batches between projections"),
     PROJECTOR_ROW(MRC_PROJECTOR_SAMPLES, projector_nystrom, INTEGER, "samples of the projector's own preconditioner"),
-    PROJECTOR_ROW(MRC_PROJECTOR_SAMPLES, projector_eigenpairs, INTEGER, "eigenpairs of the projector's own "
-                                                                        "preconditioner"),
+    PROJECTOR_ROW(MRC_PROJECTOR_SAMPLES, projector_eigenpairs, INTEGER,
+        "eigenpairs of the projector's own preconditioner"),
     PROJECTOR_ROW(MRC_PROJECTOR_REPEATS, projector_passes, INTEGER,
         "maximum number of passes over K(Z,Z) in a projection"),
     PROJECTOR_ROW(MRC_PROJECTOR_REPEATS, projector_tolerance, NUMBER, "stop a projection at this relative residual"),
@@ -151,19 +151,21 @@ const char *mrc_plan_unsuited(const mrc_solver *solver, const mercer_train_optio
     return row ? row->option.name : NULL;
 }
 
-bool mrc_plan_useless(const mrc_plan *plan, const mercer_train_options *options, int *next, mrc_useless *out)
+void mrc_plan_mention_useless(mrc_planner *planner)
 {
+    mrc_plan *plan = planner->plan;
     const option_row *row;
-    while ((row = row_at((*next)++)) != NULL) {
-        bool for_solver = has_use(plan->solver, row, options);
+    for (int i = 0; (row = row_at(i)) != NULL; i++) {
+        bool for_solver = has_use(plan->solver, row, planner->options), warns = row->otherwise != NOTED;
         bool for_projector = row->part == 0 || !plan->projector || plan->projector->uses & row->part;
-        *out = (mrc_useless){.option = row->option.name,
-                             .who = for_solver ? "projector" : "solver",
-                             .name = for_solver && plan->projector ? plan->projector->name : plan->solver->name,
-                             .warns = row->otherwise != NOTED};
-        if (is_given(&row->option, options) && !(for_solver && for_projector)) return true;
+        const char *option = row->option.name, *who = for_solver ? "projector" : "solver",
+                   *name = for_solver && plan->projector ? plan->projector->name : plan->solver->name;
+        if (!is_given(&row->option, planner->options) || (for_solver && for_projector)) continue;
+        mrc_plan_say(&plan->public_plan, "%s%s %s: %s has no effect\n", warns ? "warning: " : "", who, name, option);
+        /* a training measures the kernel matrix and may choose another solver */
+        if (warns && !planner->request->sizes_only)
+            mrc_plan_warn(plan, option, "%s %s: %s has no effect; remove it", who, name, option);
     }
-    return false;
 }
 
 /* Writes the names of the solvers that use an option: "ep4, ep3". */
@@ -212,10 +214,10 @@ mercer_status mrc_plan_check_options(const mercer_train_options *o, mrc_reason *
         return mrc_refuse(reason, "classification", MERCER_ERROR_ARGUMENT,
                           "options: classification is %d; use MERCER_AUTO, MERCER_ON or MERCER_OFF",
                           (int)o->classification);
-    if (!(o->progress_seconds >= 0) || !(o->checkpoint_seconds >= 0))
-        return mrc_refuse(reason, o->progress_seconds >= 0 ? "checkpoint_seconds" : "progress_seconds",
-                          MERCER_ERROR_ARGUMENT, "options: %s is negative or NaN",
-                          o->progress_seconds >= 0 ? "checkpoint_seconds" : "progress_seconds");
+    const char *seconds = !(o->progress_seconds >= 0)     ? "progress_seconds"
+                          : !(o->checkpoint_seconds >= 0) ? "checkpoint_seconds"
+                                                          : NULL;
+    if (seconds) return mrc_refuse(reason, seconds, MERCER_ERROR_ARGUMENT, "options: %s is negative or NaN", seconds);
     if (!row && !mrc_name_is_auto(o->solver)) return unknown(reason, "solver", o->solver, solver_name);
     const option_row *option = row ? unsuited(row, o) : NULL;
     if (option) {

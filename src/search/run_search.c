@@ -125,8 +125,8 @@ static int watch(void *user, int step, double error)
     }
     if (mrc_progress(task->progress, task->progress_user, "search", done, self->total, error)) self->stopped = true;
     if (task->save) task->save(task->save_user, self->stopped);
-    if (task->deadline > 0 && mrc_seconds() > task->deadline) self->result->cut = true;
-    return self->stopped || self->result->cut;
+    if (task->deadline > 0 && mrc_seconds() > task->deadline) self->result->report.cut = true;
+    return self->stopped || self->result->report.cut;
 }
 
 /* Runs or continues one descent. Stages have separate random sequences. */
@@ -230,8 +230,8 @@ static mercer_status open_state(mrc_searcher *self)
     int64_t numbers = 8 * (counts[0] + counts[1]) + MRC_SEARCH_STEPS * MRC_JOURNAL_COLUMNS;
     if (state->memory && state->numbers != numbers)
         return mrc_fail(self->task->context, MERCER_ERROR_MISMATCH,
-                        "the checkpoint is from a training with other data or options; its search has %lld numbers, "
-                        "this one %lld",
+                        "the checkpoint was written with other data or options: its search has %lld numbers, but this "
+                        "search has %lld",
                         (long long)state->numbers, (long long)numbers);
     state->numbers = numbers;
     if (!state->memory)
@@ -270,7 +270,7 @@ static mercer_status continue_descent(mrc_searcher *self, mrc_candidate *candida
 {
     int stage = LARGE + candidate->space->norm - 1;
     mrc_descent_state *state = &self->task->state->stages[stage];
-    if (self->result->cut) return MERCER_OK;
+    if (self->result->report.cut) return MERCER_OK;
     if (state->step == 0) {
         memcpy(state->values, candidate->values, (size_t)state->count * sizeof(double));
         reset_state(state, CONTINUED_RATE);
@@ -316,7 +316,7 @@ static mercer_status run_stages(mrc_searcher *self, mrc_candidate *best)
     mrc_candidate l1, l2;
     self->total = (blends ? steps : 0) + (norm_2 ? steps : 0) + more;
     if (blends) MRC_TRY(run_norm(self, 1, steps, &l1));
-    if (norm_1 && self->result->cut) norm_2 = false;
+    if (norm_1 && self->result->report.cut) norm_2 = false;
     if (norm_2) MRC_TRY(run_norm(self, 2, steps, &l2));
     if (norm_1 && norm_2) return continue_best(self, &l1, &l2, more, best);
     *best = norm_2 ? l2 : l1;

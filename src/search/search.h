@@ -62,14 +62,9 @@ typedef struct mrc_search_task {
 typedef struct mrc_search_result {
     mercer_kernel kernel;
     mercer_preprocess *preprocess; /* fitted, with the metric; owned */
-    double ridge;                  /* ridge per unit of sample weight */
-    double error;                  /* held-out squared error over the variance of the targets */
+    mercer_search_report report;   /* error, ridge, rows, errors by number of centers, cut */
     /* if a ridge is given: the best of six other ridges, and its error, for a warning */
     double better_ridge, better_error;
-    int64_t rows, held;                /* training rows and held-out rows of the scored fits */
-    int64_t centers[MRC_SEARCH_SIZES]; /* numbers of centers that were scored; 0: none */
-    double errors[MRC_SEARCH_SIZES];   /* their held-out errors */
-    bool cut;                          /* the deadline ended the search early */
 } mrc_search_result;
 
 /* Runs a search. Fails with CALLBACK if the callback stops it, and with MISMATCH if the state belongs to a search of
@@ -80,8 +75,8 @@ mercer_status mrc_search_possible(const mercer_dataset *data, bool *possible);
 
 /* search_score.c: extrapolate the held-out error to more centers; predict the share of the error that `more` centers
    would remove compared with `centers`. NaN: unknown. */
-double mrc_search_error_with(const mrc_search_result *found, int64_t centers);
-double mrc_search_gain(const mrc_search_result *found, int64_t centers, int64_t more);
+double mrc_search_error_with(const mercer_search_report *found, int64_t centers);
+double mrc_search_gain(const mercer_search_report *found, int64_t centers, int64_t more);
 
 /* split.c: the rows of a search, ordered by fold. */
 typedef struct mrc_split {

@@ -109,6 +109,7 @@ mercer_status mrc_search_finish(mrc_searcher *self, const mrc_candidate *best)
 {
     static const double others[] = {1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7};
     mrc_search_result *result = self->result;
+    mercer_search_report *report = &result->report;
     bool given = self->task->ridge >= 0, held_out = self->split.folds.held_out;
     scorer with;
     MRC_SCOPE(scope, self->task->context);
@@ -117,16 +118,16 @@ mercer_status mrc_search_finish(mrc_searcher *self, const mrc_candidate *best)
     with.count = given ? 1 : held_out ? RIDGES : FOLD_RIDGES;
     for (int r = 0; r < with.count; r++)
         with.ridges[r] = given ? best->ridge : fmin(1, best->ridge * pow(10, (held_out ? 1 : 0.5) - 0.5 * r));
-    result->rows = mrc_folds_training(folds);
-    result->held = mrc_folds_scored(folds);
+    report->rows = mrc_folds_training(folds);
+    report->held_out = mrc_folds_scored(folds);
     int64_t p = size_for(&with, self->effort.score_size);
     /* The choice at the largest size is the result. With folds there is one size only. */
     for (int s = held_out ? 0 : MRC_SEARCH_SIZES - 1; s < MRC_SEARCH_SIZES; s++) {
         int64_t size = p >> (MRC_SEARCH_SIZES - 1 - s);
         if (size < 1) continue;
-        MRC_TRY(score(self, &with, &best->kernel, size, &result->ridge, &result->error));
-        result->centers[s] = size;
-        result->errors[s] = result->error;
+        MRC_TRY(score(self, &with, &best->kernel, size, &report->ridge, &report->error));
+        report->centers[s] = size;
+        report->center_errors[s] = report->error;
     }
     if (!given) return MERCER_OK;
     with.count = sizeof others / sizeof *others;
@@ -145,9 +146,9 @@ mercer_status mrc_search_finish(mrc_searcher *self, const mrc_candidate *best)
  *
  *   e(P) = e2 - (e1 - e2) rho (1 - rho^k) / (1 - rho),  k = log2(P / p)
  */
-double mrc_search_error_with(const mrc_search_result *found, int64_t centers)
+double mrc_search_error_with(const mercer_search_report *found, int64_t centers)
 {
-    const double *e = found->errors;
+    const double *e = found->center_errors;
     double before = e[0] - e[1], last = e[1] - e[2], rho = before > 0 ? fmin(last / before, MOST_RHO) : MOST_RHO;
     if (found->centers[0] == 0) return (double)NAN;
     if (!(last > 0)) return e[2];
@@ -155,7 +156,7 @@ double mrc_search_error_with(const mrc_search_result *found, int64_t centers)
     return fmax(0, e[2] - last * rho * (1 - pow(rho, k)) / (1 - rho));
 }
 
-double mrc_search_gain(const mrc_search_result *found, int64_t centers, int64_t more)
+double mrc_search_gain(const mercer_search_report *found, int64_t centers, int64_t more)
 {
     double error = mrc_search_error_with(found, centers);
     return error > 0 ? (error - mrc_search_error_with(found, more)) / error : (double)NAN;

@@ -33,7 +33,7 @@ static mercer_status split_times(const mercer_dataset *data, const mrc_keyed *so
     while (from > 0 && sorted[from - 1].key == sorted[from].key) from--;
     if (from == 0)
         return mrc_fail(data->context, MERCER_ERROR_DATA,
-                        "times: no rows are earlier than the latest fifth, so there are no training rows");
+                        "times: all rows are in the latest fifth, so there are no training rows");
     for (int64_t i = 0; i < n; i++) fold[sorted[i].row] = i >= from ? HELD : 0;
     return MERCER_OK;
 }
@@ -87,11 +87,10 @@ static mercer_status check_classes(const mercer_dataset *data, const signed char
         for (int f = folds->held_out ? HELD : 0; f < folds->count; f++) {
             if (all == 0 || counts[l * MRC_FOLDS + f] < all) continue;
             char number[MRC_CLASS_CHARS];
-            return mrc_fail(data->context, MERCER_ERROR_DATA,
-                            "the split by %s leaves class '%s' without training rows; drop the class or use another "
-                            "column",
-                            data->key_kind == MRC_KEYS_TIMES ? "time" : "groups",
-                            mrc_dataset_class_name(data, l, number));
+            return mrc_fail(
+                data->context, MERCER_ERROR_DATA,
+                "after the split by %s class '%s' has no training rows; drop the class or use another column",
+                data->key_kind == MRC_KEYS_TIMES ? "time" : "groups", mrc_dataset_class_name(data, l, number));
         }
     }
     return MERCER_OK;
@@ -255,12 +254,12 @@ mercer_status mrc_split_units(const mercer_dataset *data, const int64_t *rows, i
     }
     start[units] = n;
     if (units < 2)
-        return mrc_fail(data->context, MERCER_ERROR_DATA,
-                        data->key_kind == MRC_KEYS_GROUPS
-                            ? "search: all training rows are in one group, so no group can be held out; turn the "
-                              "search off or remove the groups"
-                            : "search: all its training rows have equal features, so none can be held out; turn the "
-                              "search off");
+        return mrc_fail(
+            data->context, MERCER_ERROR_DATA,
+            data->key_kind == MRC_KEYS_GROUPS
+                ? "search: all training rows are in one group, so no group can be held out; turn the search off or "
+                  "remove the groups"
+                : "search: all its training rows have equal features, so none can be held out; turn the search off");
     out->order = order;
     out->start = start;
     out->units = units;

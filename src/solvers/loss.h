@@ -6,8 +6,8 @@
 #include "backends/backend.h"
 #include "core/numbers/units.h"
 
-/* Reported losses use the sample weights. Divergence is detected without them, because one row with a large weight
-   would dominate the sum. */
+/* Reported losses are weighted by the samples. Divergence is detected from unweighted sums, which a single row with a
+   large weight cannot dominate. */
 typedef struct mrc_loss {
     double squared_error;  /* sum over rows and outputs, without weights */
     double squared_target; /* sum of the squared targets minus their offset: the squared error of the zero model */

@@ -8,7 +8,8 @@
 #include "solvers/normal/polynomial_preconditioner.h"
 #include "solvers/projectors/projector.h"
 
-/* Rows per batch where the data are only read: by exact solvers, by polishing, by passes that search for a maximum. */
+/* Rows per batch for passes in which the number of rows per batch does not affect the result: exact solvers, polishing,
+   searches for a maximum. */
 enum { MRC_READ_ROWS = 2048 };
 
 /* Ratio of the largest to the mean sample weight above which explicit steps, bounded by the largest weight, are too
@@ -26,18 +27,18 @@ typedef struct mrc_plan_request {
     int shards;                /* number of shards of the centers */
     int threads;
     int64_t budget; /* memory budget in bytes if already decided; 0: derived from the options or from free memory */
-    /* Critical batch once the data have been seen; 0 before. */
+    /* Critical batch, measured on the data; 0: not measured yet. */
     int64_t critical_batch;
     double roughness;  /* roughness of K(Z,Z) (roughness.c); 0 if unknown */
     bool bounded;      /* kernel values are between 0 and 1 */
     double norm;       /* p of the kernel's distance, from mrc_kernel_norm */
-    bool rows_known;   /* the source reports which samples a batch holds, as far as known */
+    bool rows_known;   /* the source reports the indices of a batch's samples; assumed before it is opened */
     double spread;     /* bandwidth divided by the median distance between centers; 0 if unknown */
     double unevenness; /* largest sample weight divided by the mean weight; 0 if unknown */
     bool on_samples;   /* the centers are the samples, each exactly once, and no sample has weight 0 */
     bool sizes_only;   /* only sizes are known: there is no kernel matrix yet to measure */
     /* For the choice of half precision (plan_precision.c): */
-    bool gains_by_half; /* the backend is faster in half precision with this kernel function, as far as known */
+    bool gains_by_half; /* the backend has faster products in half precision for this kernel function */
     bool streaming;     /* batches arrive one by one from a caller: no rows can be held out, and no pass repeated */
     double
         coordinates; /* mean square of the centers' coordinates relative to the origin, in bandwidths; 0 if unknown */
@@ -82,10 +83,10 @@ typedef struct mrc_plan {
 /* Caching of K(X,Z) that a solver requests; the planner grants what fits. */
 typedef struct mrc_caching {
     int64_t block;     /* bytes of a batch's block between its two products, in their format; 0: one product only */
-    int64_t beside;    /* bytes of that block in addition to a cache of all samples */
+    int64_t beside;    /* bytes of that block if all samples are cached as well */
     bool again;        /* all samples are read more than once, so that caching them pays */
-    bool anew;         /* but evaluating is as fast as reading: do not cache them */
-    bool half;         /* half precision is accurate enough for the cache */
+    bool anew;         /* do not cache the samples, because evaluating K is as fast as reading it */
+    bool half;         /* the cache may be in half precision, which is accurate enough for this solver */
     int64_t half_from; /* cache size in bytes above which half precision is used even if more would fit */
 } mrc_caching;
 

@@ -121,7 +121,7 @@ mercer_status mrc_sample_stream_points(mrc_sample_stream *stream, int64_t most, 
                         "source: a batch has %lld rows, but at most %lld were requested", (long long)batch->X.rows,
                         (long long)most);
     if (batch->X.dtype != source->dtype)
-        return mrc_fail(stream->context, MERCER_ERROR_DTYPE, "source: X is %s, but the source announced %s",
+        return mrc_fail(stream->context, MERCER_ERROR_DTYPE, "source: X is %s, but the source declared %s",
                         mrc_dtype_name(batch->X.dtype), mrc_dtype_name(source->dtype));
     MRC_TRY(mrc_check_size(stream->context, "source: X", &batch->X, batch->X.rows, source->features));
     MRC_TRY(mrc_check_size(stream->context, "source: Y", &batch->Y, batch->X.rows, source->outputs));
@@ -131,7 +131,8 @@ mercer_status mrc_sample_stream_points(mrc_sample_stream *stream, int64_t most, 
     stream->in_pass += batch->X.rows;
     if (stream->in_pass > source->rows)
         return mrc_fail(stream->context, MERCER_ERROR_DATA,
-                        "source: a pass has more than the %lld samples it announced", (long long)source->rows);
+                        "source: a pass has more than the %lld samples that the source declared",
+                        (long long)source->rows);
     MRC_TRY(mrc_sample_stream_weigh(stream, batch));
     return check_rows(stream, batch);
 }

@@ -3,10 +3,17 @@
  * A source with batches in device memory. The source that it replaces still decides which samples come next, but their
  * features are produced on the device:
  *
- *   stored    X (n, d) is preprocessed once, then stored on the device; a batch is a gather of rows. If samples are
- *             augmented, the stored rows are not preprocessed, but each batch is (device_changes.c). Targets are small
- *             and are sent from the host.
- *   teacher   x ~ N(0, I) is drawn (bitwise identical to the host), y = K(x, Z*) alpha* + noise is a device product.
+ *   stored     X (n, d) is preprocessed once, then stored on the device; a batch is a gather of rows. Targets are small
+ *              and are sent from the host.
+ *   augmented  X is not preprocessed;  own   = parts before mixing, applied to rows of X
+ *                                      other = the same parts, applied to the rows of their mixing partners
+ *                                      x     = preprocessing of (parts after mixing, applied to l own + (1 - l) other)
+ *   teacher    x ~ N(0, I) is drawn (bitwise identical to the host), y = K(x, Z*) alpha* + noise is a device product.
+ *
+ * The host draws random numbers per sample (its move, its mixing partner); the device draws those per feature. Both are
+ * functions of (seed, pass, sample), so batches are bitwise identical to those of the host
+ * (data/stream/dataset_stream.c), for any batch size. Mixing doubles the cost of the parts before it. Only the batch
+ * and its partners are read.
  */
 #include "training/trainer.h"
 
@@ -17,8 +24,8 @@
 
 #include <stdio.h>
 
-/* targets that one task reads */
-enum { TARGETS_EACH = 256 };
+/* rows that one task handles: enough work to pay for handing out the task */
+enum { ROWS_EACH = 256 };
 
 typedef struct device_source {
     mrc_backend *backend;
@@ -26,12 +33,15 @@ typedef struct device_source {
     mrc_stream_contents contents;
     mrc_teacher teacher;  /* teacher of drawn samples; no centers: samples are stored */
     mercer_matrix points; /* (n, d) all stored samples, or (P, d) the teacher's centers */
-    bool borrowed;        /* the caller owns points */
     mercer_matrix alpha;  /* (P, c) */
-    int64_t room;         /* capacity of the batch buffers, in rows */
+    mrc_scope own, batch; /* owners of points and alpha, and of the buffers below */
+    int64_t room;         /* capacity of these buffers, in rows */
     mercer_matrix x, y, noise;
-    mercer_matrix partner_y;    /* targets of the mixing partners */
-    mrc_device_changes changes; /* buffers for augmented samples */
+    mercer_matrix partner_y;          /* targets of the mixing partners */
+    mercer_matrix mine, other, moved; /* (rows, features) of the dataset's dtype: augmented samples, their mixing
+                                        partners, destination of moves */
+    int64_t *sequences;
+    mrc_image_move *moves;
     mrc_stream_samples samples;
     int64_t *numbers;
     double *weights;
@@ -46,44 +56,41 @@ static bool is_augmented(const device_source *self)
 
 /* ---- Buffers ----------------------------------------------------------------------------------------------------- */
 
-/* Frees the buffers of a batch. A teacher's targets are on the device, all others on the host. */
-static void release_batch(device_source *self)
-{
-    mercer_context *context = self->backend->context;
-    mrc_stream_samples *samples = &self->samples;
-    mrc_device_changes_release(&self->changes);
-    mrc_matrix_destroy(self->backend, &self->x);
-    mrc_matrix_destroy(self->backend, &self->noise);
-    if (self->y.memory == MRC_HOST && !self->teacher.centers) {
-        MRC_FREE_ALL(context, self->y.data, self->partner_y.data);
-        self->y.data = self->partner_y.data = NULL;
-    } else {
-        mrc_matrix_destroy(self->backend, &self->y);
-    }
-    MRC_FREE_ALL(context, samples->rows, samples->partners, samples->partner_rows, samples->shares, self->numbers,
-                 self->weights);
-    *samples = (mrc_stream_samples){0};
-    self->numbers = NULL, self->weights = NULL;
-    self->room = 0;
-}
-
+/* Allocates a batch's targets in host memory. */
 /* Allocates host memory for the targets of a batch; 0 and 1 of classes are stored as float. */
 static mercer_status make_targets(device_source *self, int64_t rows, mercer_matrix *out)
 {
     const mercer_dataset *data = self->contents.data;
-    *out = mrc_view(NULL, rows, data->outputs, mrc_dataset_has_values(data) ? data->y.dtype : MERCER_F32);
-    return mrc_alloc(self->backend->context, &out->data, rows * data->outputs, mrc_dtype_size(out->dtype),
-                     "a batch's targets");
+    mercer_dtype dtype = mrc_dataset_has_values(data) ? data->y.dtype : MERCER_F32;
+    return mrc_scope_view(&self->batch, out, rows, data->outputs, dtype, "a batch's targets");
 }
 
-/* Allocates the additional buffers for mixed samples. */
-static mercer_status make_partners(device_source *self, int64_t rows)
+/* Returns whether some part moves pixels, which cannot be done in place. */
+static bool moves(const mrc_augment *augment)
 {
-    mercer_context *context = self->backend->context;
+    for (int i = 0; i < mrc_augment_parts(augment); i++)
+        if (mrc_augment_change(augment, i).kind == MRC_CHANGE_MOVE) return true;
+    return false;
+}
+
+/* Allocates the additional buffers for batches of up to `rows` augmented rows. */
+static mercer_status make_augmented(device_source *self, int64_t rows)
+{
+    const mrc_augment *augment = self->contents.augment;
+    const mercer_dataset *data = self->contents.data;
+    mrc_scope *scope = &self->batch;
     mrc_stream_samples *samples = &self->samples;
-    MRC_TRY(mrc_alloc(context, &samples->partners, rows, sizeof *samples->partners, "a batch"));
-    MRC_TRY(mrc_alloc(context, &samples->partner_rows, rows, sizeof *samples->partner_rows, "a batch"));
-    MRC_TRY(mrc_alloc(context, &samples->shares, rows, sizeof *samples->shares, "a batch"));
+    bool mixes = mrc_augment_mixes(augment);
+    mercer_matrix *const wanted[] = {&self->mine, mixes ? &self->other : NULL, moves(augment) ? &self->moved : NULL};
+    for (int i = 0; i < 3; i++)
+        if (wanted[i])
+            MRC_TRY(mrc_scope_matrix(scope, self->backend, wanted[i], rows, data->features, data->dtype, "a batch"));
+    MRC_TRY(mrc_scope_alloc(scope, &self->sequences, rows, sizeof *self->sequences, "a batch's draws"));
+    MRC_TRY(mrc_scope_alloc(scope, &self->moves, rows, sizeof *self->moves, "a batch's draws"));
+    if (!mixes) return MERCER_OK;
+    MRC_TRY(mrc_scope_alloc(scope, &samples->partners, rows, sizeof *samples->partners, "a batch"));
+    MRC_TRY(mrc_scope_alloc(scope, &samples->partner_rows, rows, sizeof *samples->partner_rows, "a batch"));
+    MRC_TRY(mrc_scope_alloc(scope, &samples->shares, rows, sizeof *samples->shares, "a batch"));
     return make_targets(self, rows, &self->partner_y);
 }
 
@@ -92,25 +99,107 @@ static mercer_status make_partners(device_source *self, int64_t rows)
 static mercer_status make_room(device_source *self, int64_t rows)
 {
     mrc_backend *backend = self->backend;
-    const mrc_stream_contents *contents = &self->contents;
+    mrc_scope *scope = &self->batch;
+    const mercer_source *from = self->from;
     if (rows <= self->room) return MERCER_OK;
-    release_batch(self);
-    MRC_TRY(mrc_alloc(backend->context, &self->samples.rows, rows, sizeof *self->samples.rows, "a batch"));
-    MRC_TRY(mrc_alloc(backend->context, &self->numbers, rows, sizeof *self->numbers, "a batch"));
-    MRC_TRY(mrc_alloc(backend->context, &self->weights, rows, sizeof *self->weights, "a batch"));
-    if (is_augmented(self)) MRC_TRY(mrc_device_changes_make_room(&self->changes, backend, contents, rows));
-    if (mrc_augment_mixes(contents->augment)) MRC_TRY(make_partners(self, rows));
-    if (!is_augmented(self) || contents->preprocess)
-        MRC_TRY(mrc_matrix_create(backend, &self->x, rows, self->from->features, self->from->dtype, "a batch"));
+    mrc_scope_close(scope);
+    self->room = 0, self->samples = (mrc_stream_samples){0};
+    MRC_TRY(mrc_scope_alloc(scope, &self->samples.rows, rows, sizeof *self->samples.rows, "a batch"));
+    MRC_TRY(mrc_scope_alloc(scope, &self->numbers, rows, sizeof *self->numbers, "a batch"));
+    MRC_TRY(mrc_scope_alloc(scope, &self->weights, rows, sizeof *self->weights, "a batch"));
+    if (is_augmented(self)) MRC_TRY(make_augmented(self, rows));
+    if (!is_augmented(self) || self->contents.preprocess)
+        MRC_TRY(mrc_scope_matrix(scope, backend, &self->x, rows, from->features, from->dtype, "a batch"));
     if (self->teacher.centers) {
-        int64_t c = contents->data->outputs;
-        MRC_TRY(mrc_matrix_create(backend, &self->noise, rows, c, MERCER_F32, "a batch's noise"));
-        MRC_TRY(mrc_matrix_create(backend, &self->y, rows, c, MERCER_F32, "a batch's targets"));
+        int64_t c = self->contents.data->outputs;
+        MRC_TRY(mrc_scope_matrix(scope, backend, &self->noise, rows, c, MERCER_F32, "a batch's noise"));
+        MRC_TRY(mrc_scope_matrix(scope, backend, &self->y, rows, c, MERCER_F32, "a batch's targets"));
     } else {
         MRC_TRY(make_targets(self, rows, &self->y));
     }
     self->room = rows;
     return MERCER_OK;
+}
+
+/* ---- Augmentation ------------------------------------------------------------------------------------------------ */
+
+/* Random draws of one part for samples of a pass: sample numbers[i], or first + i if numbers is NULL. */
+typedef struct drawing {
+    device_source *self;
+    int index;
+    mrc_change_kind kind;
+    int64_t pass, first, rows;
+    const int64_t *numbers;
+} drawing;
+
+/* A task of mrc_parallel_for: draws the random numbers of up to DRAWN_EACH samples into the buffers. */
+static void draw_some(void *argument, int64_t piece, int worker)
+{
+    (void)worker;
+    const drawing *job = argument;
+    device_source *self = job->self;
+    int64_t begin = piece * ROWS_EACH, end = mrc_min(job->rows, begin + ROWS_EACH);
+    for (int64_t i = begin; i < end; i++) {
+        int64_t k = job->numbers ? job->numbers[i] : job->first + i;
+        if (job->kind == MRC_CHANGE_NOISE) self->sequences[i] = mrc_augment_sequence(job->pass, k);
+        if (job->kind == MRC_CHANGE_MOVE)
+            self->moves[i] = mrc_augment_move(self->contents.augment, job->index, job->pass, k);
+    }
+}
+
+/* Applies parts begin .. end - 1, none of which mixes, to the first `rows` rows of x. numbers (rows): the samples,
+   whose random numbers are used; NULL: consecutive samples from samples->first on. A move writes to `spare` and then
+   swaps it with x, so x may have other memory afterwards. */
+static mercer_status apply_parts(device_source *self, int begin, int end, const int64_t *numbers, int64_t rows,
+                                 mercer_matrix *x)
+{
+    mrc_backend *backend = self->backend;
+    for (int index = begin; index < end; index++) {
+        mrc_change change = mrc_augment_change(self->contents.augment, index);
+        drawing job = {self, index, change.kind, self->samples.pass, self->samples.first, rows, numbers};
+        mrc_parallel_for(backend->context->threads, (rows + ROWS_EACH - 1) / ROWS_EACH, draw_some, &job);
+        change.sequences = self->sequences, change.moves = self->moves;
+        bool apart = change.kind == MRC_CHANGE_MOVE;
+        mercer_matrix from = mrc_rows(x, 0, rows), to = apart ? mrc_rows(&self->moved, 0, rows) : from;
+        MRC_TRY(backend->ops->change_rows(backend, &change, &to, &from, NULL));
+        if (!apart) continue;
+        mercer_matrix before = *x;
+        *x = self->moved, self->moved = before;
+    }
+    return MERCER_OK;
+}
+
+/* Augments the first `rows` samples. With preprocessing the result is written to x (rows, width); otherwise *x becomes
+   a view of it that is valid until the next call. */
+static mercer_status augment(device_source *self, int64_t rows, mercer_matrix *x)
+{
+    mrc_backend *backend = self->backend;
+    const mercer_matrix *points = &self->points;
+    const mrc_stream_samples *samples = &self->samples;
+    const mrc_augment *augment = self->contents.augment;
+    const mercer_preprocess *preprocess = self->contents.preprocess;
+    int parts = mrc_augment_parts(augment), mixing = mrc_augment_mixing(augment);
+    mercer_matrix own = mrc_rows(&self->mine, 0, rows);
+    MRC_TRY(backend->ops->gather_rows(backend, &own, points, samples->rows));
+    MRC_TRY(apply_parts(self, 0, mixing >= 0 ? mixing : parts, NULL, rows, &self->mine));
+    if (mixing >= 0) {
+        mercer_matrix other = mrc_rows(&self->other, 0, rows);
+        MRC_TRY(backend->ops->gather_rows(backend, &other, points, samples->partner_rows));
+        MRC_TRY(apply_parts(self, 0, mixing, samples->partners, rows, &self->other));
+        mrc_change mix = mrc_augment_change(augment, mixing);
+        mix.shares = samples->shares;
+        /* take the views again, because moves may have swapped the matrices */
+        own = mrc_rows(&self->mine, 0, rows), other = mrc_rows(&self->other, 0, rows);
+        MRC_TRY(backend->ops->change_rows(backend, &mix, &own, &own, &other));
+        MRC_TRY(apply_parts(self, mixing + 1, parts, NULL, rows, &self->mine));
+    }
+    own = mrc_rows(&self->mine, 0, rows);
+    if (!preprocess) {
+        *x = own;
+        return MERCER_OK;
+    }
+    const mrc_affine map = {.shift = preprocess->shift, .factor = preprocess->factor};
+    return backend->ops->affine(backend, x, &own, &map);
 }
 
 /* ---- Batches ------------------------------------------------------------------------------------------------- */
@@ -123,7 +212,7 @@ static void take_targets(void *argument, int64_t piece, int worker)
     const device_source *self = argument;
     const mrc_stream_samples *samples = &self->samples;
     const mercer_matrix *y = &self->y, *other = &self->partner_y;
-    int64_t first = piece * TARGETS_EACH, end = mrc_min(y->rows, first + TARGETS_EACH);
+    int64_t first = piece * ROWS_EACH, end = mrc_min(y->rows, first + ROWS_EACH);
     for (int64_t i = first; i < end; i++) {
         mrc_dataset_target(self->contents.data, samples->rows[i], y, i);
         if (!samples->shares) continue;
@@ -138,8 +227,8 @@ static mercer_status take_stored(device_source *self, int64_t count, mercer_matr
     mrc_backend *backend = self->backend;
     device_source some = *self;
     some.y = mrc_rows(&self->y, 0, count);
-    mrc_parallel_for(backend->context->threads, (count + TARGETS_EACH - 1) / TARGETS_EACH, take_targets, &some);
-    if (is_augmented(self)) return mrc_device_changes_apply(&self->changes, &self->points, &self->samples, count, x);
+    mrc_parallel_for(backend->context->threads, (count + ROWS_EACH - 1) / ROWS_EACH, take_targets, &some);
+    if (is_augmented(self)) return augment(self, count, x);
     return backend->ops->gather_rows(backend, x, &self->points, self->samples.rows);
 }
 
@@ -200,9 +289,8 @@ static void release(void *user)
 {
     device_source *self = user;
     if (!self) return;
-    release_batch(self);
-    if (!self->borrowed) mrc_matrix_destroy(self->backend, &self->points);
-    mrc_matrix_destroy(self->backend, &self->alpha);
+    mrc_scope_close(&self->batch);
+    mrc_scope_close(&self->own);
     mrc_free(self->backend->context, self);
 }
 MRC_RELEASE(release_source, device_source, release)
@@ -221,8 +309,8 @@ static mercer_status bring_preprocessed(device_source *self)
     int64_t rows = mrc_min(n, mrc_max(1, BLOCK_BYTES / row));
     mercer_matrix block;
     MRC_SCOPE(scope, backend->context);
-    MRC_TRY(mrc_scope_view(&scope, &block, rows, from->features, from->dtype, "samples on their way to the device"));
-    MRC_TRY(mrc_matrix_create(backend, &self->points, n, from->features, from->dtype, "the samples"));
+    MRC_TRY(mrc_scope_view(&scope, &block, rows, from->features, from->dtype, "samples to copy to the device"));
+    MRC_TRY(mrc_scope_matrix(&self->own, backend, &self->points, n, from->features, from->dtype, "the samples"));
     for (int64_t first = 0; first < n; first += rows) {
         mercer_matrix some = mrc_rows(&block, 0, mrc_min(rows, n - first)),
                       to = mrc_rows(&self->points, first, some.rows);
@@ -245,11 +333,12 @@ static mercer_status bring_points(device_source *self)
     const mercer_dataset *data = self->contents.data;
     if (self->contents.preprocess && !is_augmented(self)) return bring_preprocessed(self);
     if (data->there.data) { /* checked when the dataset was created */
-        self->points = data->there, self->borrowed = true;
+        self->points = data->there;
         return MERCER_OK;
     }
     if (!teacher->centers) {
-        MRC_TRY(mrc_matrix_create(backend, &self->points, data->rows, data->features, data->dtype, "the samples"));
+        MRC_TRY(mrc_scope_matrix(&self->own, backend, &self->points, data->rows, data->features, data->dtype,
+                                 "the samples"));
         for (int64_t first = 0; first < data->rows;) {
             mrc_part part = mrc_dataset_part(data, first);
             mercer_matrix to = mrc_rows(&self->points, first, part.rows.rows);
@@ -264,8 +353,9 @@ static mercer_status bring_points(device_source *self)
     }
     mercer_matrix z = mrc_view((void *)teacher->z, teacher->centers, data->features, MERCER_F32),
                   alpha = mrc_view((void *)teacher->alpha, teacher->centers, data->outputs, MERCER_F32);
-    MRC_TRY(mrc_matrix_create(backend, &self->points, z.rows, z.cols, MERCER_F32, "the teacher's centers"));
-    MRC_TRY(mrc_matrix_create(backend, &self->alpha, alpha.rows, alpha.cols, MERCER_F32, "the teacher's weights"));
+    MRC_TRY(mrc_scope_matrix(&self->own, backend, &self->points, z.rows, z.cols, MERCER_F32, "the teacher's centers"));
+    MRC_TRY(mrc_scope_matrix(&self->own, backend, &self->alpha, alpha.rows, alpha.cols, MERCER_F32,
+                             "the teacher's weights"));
     MRC_TRY(backend->ops->copy(backend, &self->points, &z));
     return backend->ops->copy(backend, &self->alpha, &alpha);
 }
@@ -278,7 +368,8 @@ static bool can_make(const mrc_stream_contents *contents, mrc_teacher *teacher)
     *teacher = (mrc_teacher){0};
     if (!data) return false;
     if (data->synth) return contents->names_rows && !contents->preprocess && mrc_synth_teacher(data->synth, teacher);
-    return !contents->augment || mrc_device_changes_take(contents);
+    /* A blend, ranks or a map would need the host's tables on the device, which has shift and factor only. */
+    return !contents->augment || !contents->preprocess || mrc_preprocess_is_affine(contents->preprocess);
 }
 
 /* Returns whether the samples fit in `most` bytes, in the form in which they would be stored. Drawn samples, and those
@@ -303,6 +394,7 @@ mercer_status mrc_device_source_create(mercer_source *out, mrc_backend *backend,
     if (!can_make(&contents, &teacher) || !fits(&contents, source, most)) return MERCER_OK;
     MRC_TRY(mrc_alloc_zero(backend->context, &self, 1, sizeof *self, "the source"));
     *self = (device_source){.backend = backend, .from = source, .contents = contents, .teacher = teacher};
+    self->own.context = self->batch.context = backend->context;
     MRC_TRY(bring_points(self));
     *out = *source;
     out->restart = restart, out->next = next, out->skip = skip;

@@ -23,27 +23,29 @@ static const mrc_job_host host = {.refine = mrc_trainer_refine,
 
 /* ---- Creation and release ---------------------------------------------------------------------------------------- */
 
-mercer_status mrc_trainer_create(mrc_trainer **out, mrc_backend *backend, mrc_comm *comm, const mrc_target *target,
+MRC_RELEASE(release_trainer, mrc_trainer, mrc_trainer_free)
+
+mercer_status mrc_trainer_create(mrc_trainer **out, mercer_model *model, mrc_comm *comm,
                                  const mercer_train_options *options)
 {
-    mrc_trainer *self;
-    *out = NULL;
-    MRC_SCOPE(scope, backend->context);
-    MRC_TRY(mrc_scope_alloc_zero(&scope, &self, 1, sizeof *self, "the trainer"));
+    MRC_OWNED(release_trainer) mrc_trainer *self = NULL;
+    mercer_context *context = model->context;
+    const char *const texts[MRC_TEXTS] = {
+        options->solver ? options->solver : "auto", options->projector ? options->projector : "auto",
+        options->checkpoint ? options->checkpoint : "", options->checkpoint_note ? options->checkpoint_note : ""};
+    MRC_TRY(mrc_alloc_zero(context, &self, 1, sizeof *self, "the trainer"));
     mrc_job *job = &self->job;
-    *job = (mrc_job){.host = &host, .context = backend->context, .backend = backend, .comm = comm, .target = *target};
-    job->options = *options;
+    *job = (mrc_job){.host = &host, .context = context, .backend = context->backend, .comm = comm, .options = *options};
+    job->target = (mrc_target){&model->kernel, &model->centers, model->total, &model->weights,
+                               model->origin,  &model->units,   model->plan};
+    self->model = model;
+    MRC_TRY(mrc_copy_texts(context, &self->texts, texts, MRC_TEXTS)); /* the caller's may be freed before fit */
+    job->options.solver = self->texts[MRC_TEXT_SOLVER], job->options.projector = self->texts[MRC_TEXT_PROJECTOR];
     /* a communicator of one rank, so that solvers need not distinguish the cases */
-    if (!comm) MRC_TRY(mrc_comm_create_virtual(&self->own_comm, job->context, 1));
+    if (!comm) MRC_TRY(mrc_comm_create_virtual(&self->own_comm, context, 1));
     if (!comm) job->comm = self->own_comm;
-    /* Copy the texts: the caller's may be freed before fit. */
-    snprintf(self->solver, sizeof self->solver, "%s", options->solver ? options->solver : "auto");
-    snprintf(self->projector_name, sizeof self->projector_name, "%s", options->projector ? options->projector : "auto");
-    job->options.solver = self->solver;
-    job->options.projector = self->projector_name;
     mrc_trainer_open_request(self);
-    mrc_scope_keep(&scope);
-    *out = self;
+    *out = self, self = NULL;
     return MERCER_OK;
 }
 
@@ -64,10 +66,9 @@ void mrc_trainer_free(mrc_trainer *self)
 {
     if (!self) return;
     mrc_trainer_tear_down(self);
-    mrc_checkpoint_free(self->checkpoint);
+    mrc_tensor_file_close(self->resumed);
     mrc_comm_free(self->own_comm);
-    mrc_free(self->job.context, self->job.spectrum);
-    mrc_free(self->job.context, self);
+    MRC_FREE_ALL(self->job.context, self->texts, self->job.spectrum, self);
 }
 
 /* ---- Fit ----------------------------------------------------------------------------------------------------- */
@@ -81,8 +82,8 @@ static mercer_status publish(mrc_job *job)
     MRC_TRY(mrc_comm_any(job->comm, bad, &bad));
     if (bad)
         return mrc_fail(job->context, MERCER_ERROR_NUMERIC,
-                        "training ended with weights that are not finite, so the model is unchanged; scale "
-                        "features, labels or sample weights%s",
+                        "training ended with weights that are not finite, so the model is unchanged; scale features, "
+                        "labels or sample weights%s",
                         alpha->dtype == MERCER_F64 ? "" : ", or use f64");
     return job->backend->ops->copy(job->backend, job->target.weights, alpha);
 }
@@ -256,11 +257,11 @@ static mercer_status begin_streaming(mrc_trainer *self, const mercer_batch *batc
     job->stream = (mrc_sample_stream){.context = job->context, .units = job->target.units};
     MRC_TRY(mrc_trainer_begin_plan(self, batch->X.rows, batch->X.dtype));
     self->request.rows_known = false, self->request.streaming = true;
-    if (mrc_name_is_auto(self->solver)) self->request.solver = mrc_solver_fallback();
+    if (mrc_name_is_auto(job->options.solver)) self->request.solver = mrc_solver_fallback();
     const mrc_solver *row = mrc_plan_named_solver(&self->request);
     if (row && (!row->ops->step || row->traits & MRC_NEEDS_SAMPLES))
         return mrc_fail(job->context, MERCER_ERROR_UNSUPPORTED,
-                        "solver %s cannot train on a stream of single batches; use %s", self->solver,
+                        "solver %s cannot train on a stream of single batches; use %s", job->options.solver,
                         mrc_solver_fallback()->name);
     MRC_TRY(mrc_trainer_make_plan(self));
     return set_up(self, &batch->X);

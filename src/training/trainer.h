@@ -5,19 +5,17 @@
  *
  *   trainer.c           fit, attempts, streaming, the report
  *   trainer_plan.c      the plan: its inputs, and agreement of the ranks
- *   trainer_state.c     checkpoints: saving and resuming
- *   checkpoint.c        checkpoint files
- *   plan_values.c       the values of a plan that checkpoints store and ranks compare
- *   trainer_progress.c  validation, best weights, patience, progress
- *   trainer_precision.c measurements for half precision before training, and its check after each epoch
+ *   checkpoint.c        saving and resuming, and the values of a plan that checkpoints store and ranks compare
+ *   trainer_progress.c  validation, best weights, patience, progress, the check of half precision
  */
 #ifndef MRC_TRAINING_TRAINER_H
 #define MRC_TRAINING_TRAINER_H
 
 #include "data/stream/dataset_stream.h"
 #include "model/model.h"
+#include "model/tensor_file.h"
 #include "plan/plan.h"
-#include "training/checkpoint.h"
+#include "solvers/state.h"
 
 #include <stdatomic.h>
 
@@ -27,10 +25,14 @@ typedef struct mrc_known {
     double spread;   /* approximate bandwidth divided by the median distance between centers; 0: unknown */
 } mrc_known;
 
+/* Copies of texts of the options; "" for none. */
+enum { MRC_TEXT_SOLVER, MRC_TEXT_PROJECTOR, MRC_TEXT_PATH, MRC_TEXT_NOTE, MRC_TEXTS };
+
 typedef struct mercer_trainer {
     mrc_job job; /* must be the first member: job callbacks cast the job to its trainer */
+    mercer_model *model;
     mrc_comm *own_comm;
-    char solver[16], projector_name[16];
+    const char **texts; /* (MRC_TEXTS) owned */
 
     mrc_known known;
     mrc_plan_request request; /* input of the planner; samples as of the last plan */
@@ -54,7 +56,7 @@ typedef struct mercer_trainer {
     bool stop_asked;             /* the progress callback requested a stop */
     char phase[32];              /* set-up phase that was last reported */
     double last_shown;           /* time of the last progress report, on the clock of mrc_seconds */
-    mrc_checkpoint *checkpoint;  /* owned; NULL: the trainer neither saves nor resumes */
+    mrc_tensor_file *resumed;    /* open checkpoint that training resumes from, until it is read; or NULL */
     double last_keep, keep_cost; /* time of the last checkpoint, and the seconds that writing it took */
     bool keep_failed;            /* the last write failed, and a warning was issued */
     atomic_bool keep_asked;      /* request, possibly from another thread, to save at the next step */
@@ -64,7 +66,7 @@ typedef struct mercer_trainer {
     double start;
 } mrc_trainer;
 
-mercer_status mrc_trainer_create(mrc_trainer **out, mrc_backend *backend, mrc_comm *comm, const mrc_target *target,
+mercer_status mrc_trainer_create(mrc_trainer **out, mercer_model *model, mrc_comm *comm,
                                  const mercer_train_options *options);
 void mrc_trainer_free(mrc_trainer *trainer);
 /* Makes the plan of the next fit, which is used if that fit's source has the same number and type of samples. */
@@ -76,18 +78,18 @@ void mrc_trainer_fill_report(mrc_trainer *trainer);
 
 /* ---- Internal to the trainer_*.c files --------------------------------------------------------------------------- */
 
-/* trainer_state.c, called by solvers through mrc_job_host: saves a checkpoint if one is due; restores the state of a
+/* checkpoint.c, called by solvers through mrc_job_host: saves a checkpoint if one is due; restores the state of a
    resumed training. A failed save is an error only if `moment` demands it; otherwise it is a warning, and one more
    message is logged when saving works again. */
 mercer_status mrc_trainer_keep(mrc_job *job, const mercer_matrix *weights, mrc_keep_moment moment);
 mercer_status mrc_trainer_recall(mrc_job *job);
-
-/* plan_values.c, in this order: lists the plan's values; fails with MERCER_ERROR_COMM unless all ranks have the same
-   values; restores the inputs of the plan from a checkpoint; checks that the checkpoint has the same values. */
-void mrc_trainer_list_plan(const mrc_trainer *trainer, mrc_state_plan *out);
+/* Opens the file that training resumes from, and checks that it belongs to the model. It stays open until its matrices
+   are loaded. */
+mercer_status mrc_trainer_open_checkpoint(mrc_trainer *trainer, const char *path);
+/* Fails with MERCER_ERROR_COMM unless all ranks have the same plan values. */
 mercer_status mrc_trainer_agree_on_plan(const mrc_trainer *trainer);
+/* Restores the inputs of the plan from the open file. */
 mercer_status mrc_trainer_recall_plan(mrc_trainer *trainer);
-mercer_status mrc_trainer_check_plan(mrc_trainer *trainer, const mrc_state_plan *plan);
 
 /* trainer_plan.c, in this order: sets the parts of the request that are known when the trainer is created; completes
    the request for n samples of dtype `points`, and measures the centers; makes the plan; refines it (mrc_job_host);
@@ -103,19 +105,14 @@ void mrc_trainer_warn_of_plan(const mrc_trainer *trainer);
 void mrc_trainer_tear_down(mrc_trainer *trainer);
 mercer_dtype mrc_trainer_value_dtype(const mrc_job *job);
 
-/* trainer_precision.c, in this order: measures the properties of the centers that determine rounding errors; checks
-   after an epoch whether half precision is accurate enough (MERCER_ERROR_NUMERIC if not); adds the result of the check
-   to the plan's text. */
-void mrc_trainer_look_at_rounding(mrc_trainer *trainer);
-mercer_status mrc_trainer_check_precision(mrc_trainer *trainer, const mercer_matrix *candidate);
-void mrc_trainer_tell_precision(mrc_trainer *trainer);
-
 /* trainer_progress.c, called by solvers through mrc_job_host: computes the validation loss; ends an epoch or CG step
    and decides whether to stop; reports progress between steps if it is due. */
 mercer_status mrc_trainer_validate(mrc_job *job, const mercer_matrix *alpha);
 mercer_status mrc_trainer_end_epoch(mrc_job *job, const mercer_matrix *candidate, mercer_progress *progress,
                                     mercer_stop *stop);
 mercer_status mrc_trainer_poll(mrc_job *job, bool *stop);
+/* Adds the result of the check of half precision to the plan's text. */
+void mrc_trainer_tell_precision(mrc_trainer *trainer);
 /* An mrc_notice: reports the phase of set-up if it has changed or a progress report is due. */
 void mrc_trainer_tell(void *trainer, const char *what, double share);
 
@@ -129,28 +126,6 @@ void mrc_trainer_tell(void *trainer, const char *what, double share);
  */
 mercer_status mrc_device_source_create(mercer_source *out, mrc_backend *backend, const mercer_source *source,
                                        int64_t most);
-
-/* Device buffers for augmentation (device_changes.c). */
-typedef struct mrc_device_changes {
-    mrc_backend *backend;
-    mrc_stream_contents contents;
-    /* (rows, features) in the dataset's dtype: samples, their mixing partners, destination of moves */
-    mercer_matrix own, other, spare;
-    int64_t *sequences;
-    mrc_image_move *moves;
-} mrc_device_changes;
-
-/* Returns whether the device can apply the preprocessing that follows the augmentation. */
-bool mrc_device_changes_take(const mrc_stream_contents *contents);
-/* Allocates the buffers for batches of up to `rows` augmented rows. The caller must release them even if the call
-   fails. */
-mercer_status mrc_device_changes_make_room(mrc_device_changes *out, mrc_backend *backend,
-                                           const mrc_stream_contents *contents, int64_t rows);
-void mrc_device_changes_release(mrc_device_changes *changes);
-/* Augments the first `rows` rows of `samples`. points: all rows of the dataset, on the device. With preprocessing the
-   result is written to x (rows, width); otherwise *x becomes a view of it that is valid until the next call. */
-mercer_status mrc_device_changes_apply(mrc_device_changes *changes, const mercer_matrix *points,
-                                       const mrc_stream_samples *samples, int64_t rows, mercer_matrix *x);
 
 /* Calls `act` (plan or fit) with the source that the trainer should read: the device-resident copy if there is one,
    else `source` itself. The copy stays until mrc_trainer_drop_samples. */

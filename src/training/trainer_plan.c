@@ -11,10 +11,12 @@
 #include "data/stream/dataset_stream.h"
 #include "solvers/normal/exact_solvers.h"
 
-/* ROUGHNESS_CENTERS: with fewer centers every solver is fast, so measuring would not pay. SPREAD_CENTERS: 19,900
-   distances are enough for a warning about extreme bandwidths. MOST_EQUATIONS: more centers need more than 16 GiB for
-   the factor of K(Z, Z) in float. */
-enum { ROUGHNESS_CENTERS = 1000, SPREAD_CENTERS = 200, MOST_EQUATIONS = 65536 };
+#include <math.h>
+
+/* ROUGHNESS_CENTERS: with fewer centers every solver is fast, so measuring would not pay. ROUNDING_CENTERS: measured
+   for half precision. SPREAD_CENTERS: 19,900 distances are enough for a warning about extreme bandwidths.
+   MOST_EQUATIONS: more centers need more than 16 GiB for the factor of K(Z, Z) in float. */
+enum { ROUGHNESS_CENTERS = 1000, ROUNDING_CENTERS = 1000, SPREAD_CENTERS = 200, MOST_EQUATIONS = 65536 };
 
 /* ---- Centers ----------------------------------------------------------------------------------------------------- */
 
@@ -31,6 +33,32 @@ void mrc_trainer_open_request(mrc_trainer *self)
                                        .norm = mrc_kernel_norm(target->kernel),
                                        .bounded = mrc_kernel_is_stationary(target->kernel) &&
                                                   !mrc_kernel_is_callback(target->kernel)};
+}
+
+/* Measures what the error of half precision depends on (plan_precision.c), at evenly spaced centers, because rows may
+   be sorted. */
+static void look_at_rounding(mrc_trainer *self)
+{
+    const mrc_job *job = &self->job;
+    const mrc_target *target = &job->target;
+    const mrc_backend_ops *ops = job->backend->ops;
+    const mercer_matrix *z = target->z;
+    mrc_plan_request *request = &self->request;
+    double sum = 0, bandwidth = target->kernel->bandwidth;
+    request->gains_by_half = ops->gains_by_half && ops->gains_by_half(job->backend, target->kernel);
+    if (!request->gains_by_half || job->context->arithmetic != MRC_BY_PLAN || z->rows == 0 || z->dtype == MERCER_U8)
+        return;
+    int64_t rows = mrc_min(z->rows, ROUNDING_CENTERS), step = z->rows / rows;
+    for (int64_t i = 0; i < rows; i++) {
+        double squares = 0, fourths = 0;
+        for (int64_t k = 0; k < z->cols; k++) {
+            double x = (mrc_load(z, i * step, k) - target->origin[k]) / bandwidth;
+            squares += x * x, fourths += x * x * x * x;
+            request->farthest = fmax(request->farthest, fabs(x));
+        }
+        if (squares > 0) sum += fourths / squares;
+    }
+    request->coordinates = sum / (double)rows;
 }
 
 /* Computes the ratio of the bandwidth to the median distance of some centers; 0 for kernels without a bandwidth and for
@@ -53,7 +81,7 @@ static mercer_status measure_spread(const mrc_job *job, double *out)
 static mercer_status measure_centers(mrc_trainer *self)
 {
     if (self->measured || self->job.comm->rank > 0) return MERCER_OK;
-    mrc_trainer_look_at_rounding(self);
+    look_at_rounding(self);
     self->request.spread = self->known.spread;
     if (self->request.spread == 0) MRC_TRY(measure_spread(&self->job, &self->request.spread));
     self->measured = true;

@@ -1,6 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Validation, best weights and patience at the end of an epoch or CG step; progress reports at that time, between steps
-   and during set-up. */
+/*
+ * Validation, best weights and patience at the end of an epoch or CG step; progress reports at that time, between steps
+ * and during set-up; the check after each epoch whether automatic half precision is accurate enough (plan_precision.c
+ * has the bounds):
+ *
+ *   rows    evenly spaced rows of the validation set, else training samples, whose loss is smaller, so that the check
+ *           is stricter. n / 256 rows, but 64 to 1,024: their accurate products take little time compared with an epoch
+ *   check   predictions with the current weights, in both arithmetics
+ *
+ * After a failed check, training restarts in accurate arithmetic, and its result is the same as if half precision had
+ * not been tried. Little time is lost, because epochs are short on devices where half precision pays.
+ */
 #include "training/trainer.h"
 
 #include "core/clock.h"
@@ -11,8 +21,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* rows that are predicted at a time, which limits the memory for predictions */
-enum { VALIDATION_ROWS = 2048 };
+enum { VALIDATION_ROWS = 2048, FEWEST_ROWS = 64, MOST_ROWS = 1024, SAMPLES_PER_ROW = 256 };
 
 mercer_status mrc_trainer_validate(mrc_job *job, const mercer_matrix *alpha)
 {
@@ -40,6 +49,80 @@ mercer_status mrc_trainer_validate(mrc_job *job, const mercer_matrix *alpha)
     job->report.validation_seconds += mrc_seconds() - start;
     return MERCER_OK;
 }
+
+/* ---- Half precision ---------------------------------------------------------------------------------------------- */
+
+/* Sets x and y to views of the rows of the check and of their transformed targets. */
+static mercer_status held_back(mrc_job *job, mercer_matrix *x, mercer_matrix *y)
+{
+    int64_t rows = mrc_max(FEWEST_ROWS, mrc_min(MOST_ROWS, job->n / SAMPLES_PER_ROW));
+    const mercer_matrix *held = job->options.validation_X;
+    if (!held || held->rows == 0) {
+        mercer_batch batch;
+        MRC_TRY(mrc_sample_stream_restart(&job->stream, -1));
+        MRC_TRY(mrc_sample_stream_next(&job->stream, rows, &batch));
+        *x = batch.X, *y = batch.Y;
+        return MERCER_OK;
+    }
+    *x = *held, *y = *job->options.validation_Y;
+    rows = mrc_min(rows, held->rows);
+    int64_t step = held->rows / rows;
+    x->rows = y->rows = rows, x->ld *= step, y->ld *= step;
+    return mrc_sample_stream_enter(&job->stream, y);
+}
+
+/* Computes the loss in accurate arithmetic, and the squared difference of the predictions in both arithmetics. */
+static mercer_status compare(mrc_job *job, const mercer_matrix *candidate, mrc_loss *loss, mrc_loss *difference)
+{
+    mercer_matrix x, y, rounded, accurate;
+    mrc_centers *centers = &job->centers;
+    const mrc_units *units = job->target.units;
+    MRC_SCOPE(scope, job->context);
+    MRC_TRY(held_back(job, &x, &y));
+    MRC_TRY(mrc_scope_matrix(&scope, job->backend, &rounded, x.rows, y.cols, centers->real, "predictions"));
+    MRC_TRY(mrc_scope_matrix(&scope, job->backend, &accurate, x.rows, y.cols, centers->real, "predictions"));
+    MRC_TRY(mrc_centers_predict(centers, &x, candidate, &rounded, NULL));
+    centers->half = false;
+    mercer_status status = mrc_centers_predict(centers, &x, candidate, &accurate, NULL);
+    centers->half = true;
+    MRC_TRY(status);
+    MRC_TRY(mrc_loss_add(loss, job->backend, &accurate, &y, NULL, units));
+    return mrc_loss_add(difference, job->backend, &rounded, &accurate, NULL, units);
+}
+
+/* Checks whether half precision is accurate enough; MERCER_ERROR_NUMERIC if not. */
+static mercer_status check_precision(mrc_trainer *self, const mercer_matrix *candidate)
+{
+    mrc_job *job = &self->job;
+    mrc_loss loss = {0}, difference = {0};
+    if (!job->plan.half_chosen) return MERCER_OK;
+    MRC_TRY(compare(job, candidate, &loss, &difference));
+    double limit = mrc_rounding_limit(job->n);
+    double share = difference.squared_error > 0 ? difference.squared_error / loss.squared_error : 0;
+    bool refused = !(share <= limit); /* also true for NaN */
+    MRC_TRY(mrc_comm_any(job->comm, refused, &refused));
+    self->rounding = fmax(self->rounding, share), self->rounding_rows = loss.rows;
+    mrc_log(job->context, MERCER_LOG_DEBUG, "arithmetic fast: %.2e of the loss on %lld rows, at most %.2e", share,
+            (long long)loss.rows, limit);
+    if (!refused) return MERCER_OK;
+    return mrc_fail(
+        job->context, MERCER_ERROR_NUMERIC,
+        "arithmetic fast: on %lld %s rounding changes the loss by %.1e, more than the limit of %.1e for %lld samples",
+        (long long)loss.rows, job->options.validation_X ? "held-out rows" : "samples", share, limit, (long long)job->n);
+}
+
+void mrc_trainer_tell_precision(mrc_trainer *self)
+{
+    const mrc_job *job = &self->job;
+    mercer_plan *plan = &self->job.plan.public_plan;
+    if (!job->plan.half_chosen || self->rounding_rows == 0) return;
+    mrc_plan_say(plan, "arithmetic fast, confirmed: on %lld %s rounding changes the loss by %.1e (limit %.1e)\n",
+                 (long long)self->rounding_rows, job->options.validation_X ? "held-out rows" : "samples",
+                 self->rounding, mrc_rounding_limit(job->n));
+    plan->changes++;
+}
+
+/* ---- Epochs ------------------------------------------------------------------------------------------------------ */
 
 /* Saves the weights if their score is the best so far: accuracy for classification, otherwise the negative loss. Ties
    keep the earlier weights. */
@@ -83,7 +166,7 @@ mercer_status mrc_trainer_end_epoch(mrc_job *job, const mercer_matrix *candidate
 {
     mrc_trainer *self = (mrc_trainer *)job;
     *stop = MERCER_STOP_FINISHED;
-    MRC_TRY(mrc_trainer_check_precision(self, candidate));
+    MRC_TRY(check_precision(self, candidate));
     MRC_TRY(mrc_trainer_validate(job, candidate));
     progress->validation_loss = job->report.validation_loss;
     progress->validation_accuracy = job->report.validation_accuracy;

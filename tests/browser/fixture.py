@@ -31,7 +31,7 @@ def plan_event():
             "flops": 1.93e13, "seconds": 31.5,
             "text": "memory budget 8.00 GiB (given)\ns = 3000 samples for the preconditioner, q = 150 eigenpairs\n"
                     "m = 2513 (critical batch)\nT = 4 batches between projections\n"
-                    "projector pcg: K(Z,Z) fits, its factor is slower\n8 epochs, gamma 0.90, averaging, step decay\n"
+                    "projector pcg: K(Z,Z) fits, and its factor would be slower\n8 epochs, gamma 0.90, averaging, step decay\n"
                     "estimated 1.72 GiB, 1.93e+13 flops, 31.5 s\n"}
 
 

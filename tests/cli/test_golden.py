@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_golden.py MERCER: models and checkpoints of every version (tests/model/golden) give the recorded predictions.
+"""test_golden.py MERCER: models and checkpoints of every version (tests/model/golden) give the recorded predictions, and commands
+print the recorded texts (tests/cli/golden).
 
 Predictions are compared byte by byte: kernel products have the same bits on every machine (docs/architecture.md).
+MERCER_GOLDEN=write replaces the recorded texts by those of this program; look at the difference before you commit it.
 """
 import os
+import re
 import shutil
 
 from support import Case, main
@@ -18,6 +21,17 @@ PREDICTIONS = [
     ("gaps.safetensors", "gaps.csv", [], "gaps.npy"),
     ("means.safetensors", "means.csv", ["--scores"], "means.npy"),
 ]
+TEXTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "golden")
+COMMANDS = {
+    "overview": ["--help"],
+    "eval-classes": ["eval", "-m", "classes.safetensors", "--x", "classes.csv"],
+    "eval-values": ["eval", "-m", "values.safetensors", "--x", "values.csv"],
+    "inspect": ["inspect", "classes.safetensors"],
+    "inspect-means": ["inspect", "means.safetensors"],
+    "plan": ["plan", "--rows", "50000", "--features", "20", "--centers", "2000", "--memory", "1G", "--threads", "2", "--solver", "ep4"],
+    "predict": ["predict", "-m", "classes.safetensors", "--x", "classes.csv", "-o", "-"],
+}
+UNSTEADY = re.compile(r"(?<=^time) .*$| in [\d.]+ s$", re.MULTILINE)  # measured times
 FEWER = {"0.1": 4, "0.2": 5}  # 0.1 had no missing values, 0.2 no prices
 
 
@@ -46,6 +60,20 @@ class Golden(Case):
             self.assertEqual(found["labels"], ["cat", "dog", "élan"])
             self.assertEqual(found["feature_names"], ["a", "b", "c"])
             self.assertTrue(found["header"]["__metadata__"]["mercer_version"].startswith(version + "."))
+
+    def test_texts(self):
+        """The texts that commands print for a model of this version. A plan depends on the instruction set."""
+        own = ".".join(self.good("--version").split()[1].split(".")[:2])
+        for name, arguments in COMMANDS.items():
+            with self.subTest(name=name):
+                found = UNSTEADY.sub(" ...", self.good(*arguments, cwd=self.path(own), environment={"MERCER_ISA": "scalar"}))
+                path = os.path.join(TEXTS, name + ".txt")
+                if os.environ.get("MERCER_GOLDEN") == "write":
+                    with open(path, "w", encoding="utf-8") as file:
+                        file.write(found)
+                with open(path, encoding="utf-8") as file:
+                    self.assertEqual(found, file.read())
+        self.assertEqual({name[: -len(".txt")] for name in os.listdir(TEXTS)}, set(COMMANDS))
 
     def test_a_changed_byte_is_detected(self):
         folder = self.path(self.versions[0])

@@ -248,9 +248,13 @@ class Effort(Search):
             self.assertEqual((result.returncode, result.stderr), (0, b""))
             told = json.loads(result.stdout)
             self.assertEqual((told["search"]["effort"], told["search"]["cut"], told["stopped"]), (effort, False, "finished"))
-        for given, origin in (([], "default"), (["--effort", "3"], "given")):
+        for given, origin in (([], "default"), (["--effort", "3"], "given"), (["--budget", "1h", "--effort", "2"], "budget")):
             decisions = self.train(*TABLE, "--rows", "100", *given)["decisions"]
             self.assertEqual([one["origin"] for one in decisions if one["name"] == "effort"], [origin])
+            # Every decision is made once, and the number of centers by the stage that chooses them.
+            names = [(one["stage"], one["name"]) for one in decisions]
+            self.assertEqual(len(names), len(set(names)))
+            self.assertEqual([stage for stage, name in names if name == "centers"], ["centers"])
         # The default effort in a printed configuration does not count as given.
         self.write("c.json", self.good("train", *few, "--print-config", "-o", "m.safetensors"))
         self.assertEqual(self.answer("train", "--config", "c.json", "-q")["search"]["effort"], 5)

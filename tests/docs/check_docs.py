@@ -6,6 +6,8 @@
 - The walk in docs/architecture.md has at most 20 hops. Each hop names a function, its file and a call. The function exists
   in that file, has at least 3 statements and mentions the call. From this hop or an earlier one, at most 4 calls lead to
   the function of the next hop: by name, by the name of its public function, or by a member of a table.
+- A comment ends right before every public function of the headers.
+- The table of stages in docs/architecture.md has the stages of src/fit/stages.c, in their order.
 - docs/architecture.svg is up to date with the includes (tools/make-graph), docs/comparison.svg with the recorded results
   (tools/make-comparison) and examples/notebooks with the tutorials (tools/make-notebooks). The menu of tools/make-docs has
   every page, and its API page has every public function.
@@ -150,6 +152,31 @@ def check_walk():
     return problems
 
 
+def check_headers():
+    problems = []
+    for path in sorted(glob.glob(os.path.join(ROOT, "include", "mercer", "*.h"))):
+        lines = read(os.path.relpath(path, ROOT)).split("\n")
+        problems += [f"{os.path.relpath(path, ROOT)}:{i + 1}: a public function without a comment" for i, line in enumerate(lines)
+                     if line.startswith("MERCER_API") and not lines[i - 1].rstrip().endswith("*/")]
+    return problems
+
+
+def check_changes():
+    """Check that the newest section of CHANGELOG.md is the version of mercer.h, or the changes since it."""
+    version = ".".join(re.findall(r"^#define MERCER_VERSION_(?:MAJOR|MINOR|PATCH) (\d+)$", read("include/mercer/mercer.h"), re.MULTILINE))
+    newest = [head for head in re.findall(r"^## (.*)$", read("CHANGELOG.md"), re.MULTILINE) if re.match(r"\d|Unreleased", head)]
+    if not newest or (not newest[0].startswith((version + " ", "Unreleased"))):
+        return [f"CHANGELOG.md: its newest section is {newest[:1]}, but the version is {version}"]
+    return []
+
+
+def check_stages():
+    table = read("docs/architecture.md").partition("| stage | reads | sets |\n")[2].partition("\n\n")[0]
+    stated = re.findall(r"^\| (\w+) \|", table, re.MULTILINE)
+    listed = re.findall(r'^    \{"(\w+)", mrc_stage_\w+\}', read("src/fit/stages.c"), re.MULTILINE)
+    return [] if listed and stated == listed else [f"docs/architecture.md: stages {stated}, but src/fit/stages.c has {listed}"]
+
+
 def check_pictures():
     problems = []
     for tool in ("make-graph", "make-comparison", "make-notebooks", "make-docs"):
@@ -192,7 +219,7 @@ def main():
     for page in pages():
         text = read(page)
         problems += [*check_links(page, text), *(check_paths(page, text) if page != "CHANGELOG.md" else [])]
-    problems += check_walk() + check_pictures() + check_api() + check_efforts()
+    problems += check_headers() + check_changes() + check_walk() + check_stages() + check_pictures() + check_api() + check_efforts()
     for problem in problems:
         print(problem, file=sys.stderr)
     return 1 if problems else 0

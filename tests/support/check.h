@@ -20,6 +20,20 @@
 #include "core/context.h"
 #include "support/sanitized.h"
 
+/* MERCER_TEST=PATTERN runs only the tests with such a name; * and ? are wildcards. */
+__attribute__((constructor)) static void check_choose_tests(void)
+{
+    const char *pattern = getenv("MERCER_TEST");
+    if (pattern && *pattern) cmocka_set_test_filter(pattern);
+}
+
+/* Return whether to leave out random problem `number`: MERCER_PROBLEM=N runs only number N. */
+static inline bool check_leaves_out(int number)
+{
+    const char *only = getenv("MERCER_PROBLEM");
+    return only && atoi(only) != number;
+}
+
 /* Check that the call succeeds; a failure shows the library's message. */
 #define assert_succeeds(context, call) check_succeeds((context), (call), #call, __FILE__, __LINE__)
 

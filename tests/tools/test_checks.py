@@ -205,10 +205,19 @@ class Names(Tree):
     def test_micro_kernels(self):
         self.write("src/backends/cpu/uk_probe_avx2.c", "void mrc_uk_dot_f32_8x8_avx2(void)\n{\n}\n")
         self.assert_ok("check-names")
-        for name in ("mrc_uk_dot_f32_sse", "mrc_uk_Dot_avx2", "mrc_dot_avx2", "mrc_uk_dot_f32_avx512", "mrc_uk_avx2"):
+        for name in ("mrc_uk_dot_f32_sse", "mrc_uk_Dot_avx2", "mrc_dot_avx2", "mrc_uk_dot_f32_avx512", "mrc_uk_avx2", "mrc_uk_dot_avx2", "mrc_uk_dot_f32_8by8_avx2"):
             with self.subTest(name=name):
                 self.write("src/backends/cpu/uk_probe_avx2.c", f"\nvoid {name}(void)\n{{\n}}\n")
                 self.assert_wrong("check-names", f"src/backends/cpu/uk_probe_avx2.c:2: {name}()")
+
+    def test_list_of_micro_kernels(self):
+        path = "src/backends/cpu/micro/ukernels.inc"
+        self.write(path, "MRC_UK_GEMM_F32(AVX2, mrc_uk_gemm_f32_6x16_avx2, 6, 16)\nMRC_UK_PANEL(AVX2, mrc_uk_panel_ops_avx2)\n")
+        self.assert_ok("check-names")
+        for row in ("mrc_uk_gemm_f32_6x16_avx512, 6, 16", "mrc_uk_gemm_f32_6x16_avx2, 6, 8", "mrc_uk_gemm_f32_avx2, 6, 16"):
+            with self.subTest(row=row):
+                self.write(path, f"MRC_UK_GEMM_F32(AVX2, {row})\n")
+                self.assert_wrong("check-names", f"{path}:1: {row.split(',')[0]}")
 
     def test_names_given_by_macros(self):
         self.write("src/backends/cpu/uk_probe_avx2.c", "\n#define UK_NAME mrc_uk_dot_f32_avx512\n#define UK_MR 4\n")

@@ -14,14 +14,11 @@ STAGE = """/* SPDX-License-Identifier: BSD-3-Clause */
 /* Stage count: the number of training rows, for the record. */
 #include "fit/fitting.h"
 
-#include <stdio.h>
-
 mercer_status mrc_stage_count(mercer_fitting *self)
 {
-    char rows[32];
-    snprintf(rows, sizeof rows, "%lld", (long long)self->data->rows);
-    mrc_fit_decide(self, "count", "rows", MRC_FROM_DATA, rows);
-    mrc_fit_explain(self, "count", "rows", "%s training rows", rows);
+    long long rows = (long long)self->data->rows;
+    mrc_fit_decide(self, "count", "rows", MRC_FROM_DATA, "%lld", rows);
+    mrc_fit_explain(self, "count", "rows", "%lld training rows", rows);
     return MERCER_OK;
 }
 """

@@ -375,7 +375,7 @@ static void test_bad_columns(void **state)
     refuse_column(&(mercer_table_column){"a", "category", .codes = beyond, .words = words, .word_count = 2}, NULL,
                   mismatch, "column 'a'");
     refuse_column(&(mercer_table_column){"a", "number", .values = huge}, NULL, mismatch,
-                  "column 'a' holds a value outside the range of f32");
+                  "column 'a' has a value outside the range of f32");
     static const char schema[] =
         "{\"missing\":[],\"columns\":[{\"name\":\"a\",\"kind\":\"%s\",\"mean\":1,\"missing\":0}]}";
     static const char *const pairs[][2] = {{"date", "number"}, {"number", "date"}};

@@ -80,7 +80,7 @@ static void test_numbers(void **state)
         char decimal = column == 0 ? ',' : '.';
         mrc_fields fields = {text, text, ends + column, COLUMNS, decimal, column == 1 ? 12.5 : 0, 1e-7};
         int plain = 0, empty = 0;
-        mrc_uk_numbers_scalar(&fields, ROWS, some);
+        mrc_uk_numbers_u8_scalar(&fields, ROWS, some);
         mrc_numbers_of_isa(mrc_isa_best())(&fields, ROWS, others);
         for (int64_t i = 0; i < ROWS; i++) {
             const mrc_eight_numbers *a = &some[i / 8], *b = &others[i / 8];
@@ -121,10 +121,10 @@ static void test_marks(void **state)
     write_fields();
     for (int quote = 0; quote < 2; quote++) {
         if (quote) text[ends[3000]] = '"', text[ends[3001]] = '"';
-        check_marks(mrc_uk_marks_scalar, ';', quote);
-        check_marks(mrc_uk_marks_scalar, '.', quote);
+        check_marks(mrc_uk_marks_u8_scalar, ';', quote);
+        check_marks(mrc_uk_marks_u8_scalar, '.', quote);
 #if defined(MERCER_X86)
-        if (mrc_isa_best() >= MRC_ISA_AVX512) check_marks(mrc_uk_marks_avx512, ';', quote);
+        if (mrc_isa_best() >= MRC_ISA_AVX512) check_marks(mrc_uk_marks_u8_avx512, ';', quote);
 #endif
     }
 }

@@ -83,6 +83,7 @@ static void test_ep4_against_direct(void **state)
     double worst = 0;
     int worst_at = -1;
     for (int i = 0; i < PROBLEMS; i++) {
+        if (check_leaves_out(i)) continue;
         dice d = {{SEED, (uint64_t)i}, 0};
         sizes of = {between(&d, 5, 150), between(&d, 1, 40), between(&d, 1, 6), between(&d, 1, 3)};
         const char *kernel;
@@ -147,6 +148,7 @@ static void test_any_options(void **state)
                                           "ep1", "richardson", "pegasos", "nytro", "gd",  "krr"};
     int good = 0;
     for (int i = 0; i < 2 * PROBLEMS; i++) {
+        if (check_leaves_out(i)) continue;
         dice d = {{SEED + 1, (uint64_t)i}, 0};
         sizes of = {between(&d, 1, 60), between(&d, 1, 60), between(&d, 1, 5), between(&d, 1, 3)};
         bool on_samples = chance(&d, 0.5);
@@ -197,7 +199,7 @@ static void test_any_options(void **state)
         task_close(&t);
     }
     print_message("    %d of %d trained\n", good, 2 * PROBLEMS);
-    assert_true(good >= 2 * PROBLEMS * 7 / 10);
+    assert_true(getenv("MERCER_PROBLEM") || good >= 2 * PROBLEMS * 7 / 10);
 }
 
 int main(void)

@@ -179,7 +179,8 @@ static void open_search(search *self, mercer_context *by, mercer_dataset *data)
 static void run(search *self)
 {
     assert_succeeds(self->context, mrc_search_run(&self->task, &self->found));
-    assert_true(self->found.error >= 0 && isfinite(self->found.error) && isfinite(self->found.kernel.bandwidth));
+    assert_true(self->found.report.error >= 0 && isfinite(self->found.report.error) &&
+                isfinite(self->found.kernel.bandwidth));
 }
 
 static void close_search(search *self)
@@ -196,7 +197,7 @@ static double search_error(int64_t rows, extras with)
     search one;
     open_search(&one, context, open_rows(context, rows, with));
     run(&one);
-    double error = one.found.error;
+    double error = one.found.report.error;
     close_search(&one);
     return error;
 }
@@ -205,7 +206,7 @@ static void assert_same(const mrc_search_result *a, const mrc_search_result *b)
 {
     const mercer_preprocess *left = a->preprocess, *right = b->preprocess;
     assert_memory_equal(&a->kernel, &b->kernel, sizeof a->kernel);
-    assert_true(a->ridge == b->ridge && a->error == b->error);
+    assert_true(a->report.ridge == b->report.ridge && a->report.error == b->report.error);
     assert_memory_equal(left->factor, right->factor, FEATURES * sizeof(double));
     assert_memory_equal(left->rank_weight, right->rank_weight, FEATURES * sizeof(double));
     assert_true(!left->map == !right->map);
@@ -231,12 +232,12 @@ static void test_planted(void **state)
     search one;
     (void)state;
     run_planted(&one, context, 0);
-    const mrc_search_result *found = &one.found;
+    const mercer_search_report *found = &one.found.report;
     assert_that(found->error < 0.1, "error %g", found->error);
     assert_true(one.steps > 30 && one.state.steps == one.steps && found->ridge > 0 && !found->cut);
-    assert_int_equal(found->rows + found->held, ROWS);
-    assert_true(found->errors[0] >= found->errors[2]);
-    assert_true(mrc_search_error_with(found, 4 * found->centers[2]) <= found->errors[2]);
+    assert_int_equal(found->rows + found->held_out, ROWS);
+    assert_true(found->center_errors[0] >= found->center_errors[2]);
+    assert_true(mrc_search_error_with(found, 4 * found->centers[2]) <= found->center_errors[2]);
     for (int64_t i = 0; i < one.state.steps; i++) {
         const double *row = one.state.journal + i * MRC_JOURNAL_COLUMNS;
         assert_true(row[0] >= 1 && row[0] <= MRC_SEARCH_STAGES && row[1] > 0 && row[2] > 0 && row[3] > 0);
@@ -373,7 +374,7 @@ static void test_large_group(void **state)
         one.task.seed = seed;
         mercer_status status = mrc_search_run(&one.task, &one.found);
         if (status == MERCER_OK)
-            assert_true(isfinite(one.found.error) && one.found.ridge > 0);
+            assert_true(isfinite(one.found.report.error) && one.found.report.ridge > 0);
         else
             assert_fails(context, status, MERCER_ERROR_DATA, "are in one group");
         failed += status != MERCER_OK, found += status == MERCER_OK;
@@ -400,7 +401,7 @@ static void test_given(void **state)
         one.task.kernel = &kernel, one.task.preprocess = given, one.task.ridge = 1e-3;
         run(&one);
         assert_int_equal(one.found.kernel.id, kernel.id);
-        assert_true(one.found.ridge == 1e-3 && one.found.error < 0.5);
+        assert_true(one.found.report.ridge == 1e-3 && one.found.report.error < 0.5);
         assert_string_equal(preprocess_info(one.found.preprocess).spec, "rank");
         assert_non_null(one.found.preprocess->map);
         mercer_preprocess_free(given);
@@ -446,7 +447,7 @@ static void test_given_bandwidth(void **state)
         if (which > 0) one.task.preprocess = given;
         run(&one);
         assert_true(one.found.kernel.bandwidth == 1.5);
-        assert_that(one.found.error < 0.7, "case %d: error %g", which, one.found.error);
+        assert_that(one.found.report.error < 0.7, "case %d: error %g", which, one.found.report.error);
         mercer_matrix metric = preprocess_info(one.found.preprocess).metric;
         for (int k = 0; k < FEATURES && which == 2; k++) sum += mrc_load(&metric, 0, k);
         if (which == 2) assert_that(fabs(sum - FEATURES) < 1e-3, "sum of weights %g", sum);
@@ -493,7 +494,7 @@ static void test_weights(void **state)
         run(&runs[which]);
     }
     assert_same(&runs[0].found, &runs[1].found);
-    assert_that(runs[0].found.error < 0.15, "error %g", runs[0].found.error);
+    assert_that(runs[0].found.report.error < 0.15, "error %g", runs[0].found.report.error);
     assert_true(search_error(ROWS, (extras){0}) > 0.5);
     close_search(&runs[0]);
     close_search(&runs[1]);
@@ -512,7 +513,7 @@ static void test_deadline(void **state)
         one.task.deadline = mrc_seconds() - 1;
         if (given) one.task.kernel = &kernel;
         run(&one);
-        assert_true(one.found.cut && one.found.ridge > 0);
+        assert_true(one.found.report.cut && one.found.report.ridge > 0);
         assert_int_equal(one.steps, given ? 2 : 1); /* one of the steps blends the copies of the features */
         close_search(&one);
     }
@@ -549,7 +550,7 @@ static void test_memory(void **state)
     open_search(&one, context, open_rows(context, ROWS, (extras){.classes = true}));
     one.task.memory = MEMORY;
     run(&one);
-    assert_true(one.found.rows * (FEATURES * 2 * 4 + OUTPUTS * 8) <= MEMORY / 8);
+    assert_true(one.found.report.rows * (FEATURES * 2 * 4 + OUTPUTS * 8) <= MEMORY / 8);
     close_search(&one);
 }
 
@@ -592,15 +593,15 @@ static void test_efforts(void **state)
 static void test_more_centers(void **state)
 {
     (void)state;
-    mrc_search_result found = {.centers = {100, 200, 400}};
-    for (int i = 0; i < 3; i++) found.errors[i] = 0.2 + 3 * pow((double)found.centers[i], -0.7);
+    mercer_search_report found = {.centers = {100, 200, 400}};
+    for (int i = 0; i < 3; i++) found.center_errors[i] = 0.2 + 3 * pow((double)found.centers[i], -0.7);
     for (int64_t p = 400; p < 100000; p *= 3) {
         double error = 0.2 + 3 * pow((double)p, -0.7), more = 0.2 + 3 * pow(2 * (double)p, -0.7);
         assert_that(fabs(mrc_search_error_with(&found, p) - error) < 1e-12, "%g, not %g",
                     mrc_search_error_with(&found, p), error);
         assert_true(fabs(mrc_search_gain(&found, p, 2 * p) - (error - more) / error) < 1e-11);
     }
-    found.errors[2] = found.errors[1];
+    found.center_errors[2] = found.center_errors[1];
     assert_true(mrc_search_gain(&found, 1000, 2000) == 0);
     found.centers[0] = 0;
     assert_true(isnan(mrc_search_gain(&found, 1000, 2000)));

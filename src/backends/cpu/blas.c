@@ -14,6 +14,7 @@ extern int openblas_get_num_threads(void) __attribute__((weak));
 /* Thread count to restore; used only by the two functions below, which never run concurrently. */
 static int threads_were;
 
+/* Set BLAS to one thread. `again`: it already is, so that the count to restore must not be overwritten. */
 static void take_threads(bool again)
 {
     if (!openblas_set_num_threads || !openblas_get_num_threads) return;
@@ -21,6 +22,7 @@ static void take_threads(bool again)
     if (threads_were != 1) openblas_set_num_threads(1);
 }
 
+/* Restore the thread count that BLAS had before. */
 static void give_threads_back(void)
 {
     if (!openblas_set_num_threads || !openblas_get_num_threads) return;

@@ -5,6 +5,7 @@
 #include "backends/cpu/tile.h"
 #include "core/matrix.h"
 
+/* Choose the micro-kernels for the instruction set of the context. */
 static mercer_status create(mrc_backend *backend)
 {
     MRC_TRY(mrc_alloc_zero(backend->context, &backend->state, 1, sizeof(mrc_cpu), "the CPU backend"));
@@ -21,6 +22,7 @@ static void destroy(mrc_backend *backend)
     mrc_free(backend->context, cpu);
 }
 
+/* Half precision changes nothing here: the CPU backend never uses it in products. */
 static mrc_capabilities capabilities(const mrc_backend *backend, bool half)
 {
     (void)half;
@@ -87,6 +89,7 @@ static mercer_status kernel_forward(mrc_backend *backend, const mrc_pair *pair, 
     return MERCER_OK;
 }
 
+/* Multiply the cached columns of K by gemm, and evaluate the others again. */
 static mercer_status kernel_transpose(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *g,
                                       const mercer_matrix *h, const mrc_kept *kept)
 {

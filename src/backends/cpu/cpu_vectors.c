@@ -20,6 +20,7 @@ typedef struct row_job {
     bool scatter;
 } row_job;
 
+/* Convert one row to the type of the destination, by a fast path for the common pairs of types. */
 static void copy_row(const row_job *self, int64_t row)
 {
     const mercer_matrix *to = self->to, *from = self->from;
@@ -74,6 +75,7 @@ typedef struct sum_job {
     const mercer_matrix *x, *y;
 } sum_job;
 
+/* Compute one row of a X + b Y; b = 0 must not read Y, which may be uninitialized. */
 static void sum_row(const sum_job *self, int64_t i)
 {
     const mercer_matrix *x = self->x, *y = self->y;
@@ -122,6 +124,7 @@ typedef struct scale_job {
     bool columns; /* true: one factor per column; false: one factor per row */
 } scale_job;
 
+/* Multiply one row by its factor, or by the factors of the columns. */
 static void scale_row(const scale_job *self, int64_t i)
 {
     const double *factors = self->factors, own = self->columns ? 0 : factors[i];
@@ -196,6 +199,7 @@ typedef struct profile_job {
     const mercer_matrix *sums, *k;
 } profile_job;
 
+/* Apply the kernel function to float values, in double for kernels that would lose accuracy in float. */
 static void map_float(const profile_job *self, int64_t count, float *values)
 {
     if (self->map.in_float)
@@ -214,6 +218,7 @@ static void map_double(const profile_job *self, int64_t count, double *values)
         for (int64_t j = 0; j < count; j++) values[j] = mrc_kernel_of_distance(self->kernel, values[j]);
 }
 
+/* Map a strip of sums to kernel values and convert them to the type of K. */
 static void profile_strip(const profile_job *self, int64_t i, int64_t first, int64_t count)
 {
     double wide[STRIP];
@@ -264,6 +269,7 @@ typedef struct mean_job {
     double *rows; /* (parts, d): one converted row per part */
 } mean_job;
 
+/* Sum the rows of one part, converted to double. */
 static void sum_part(void *argument, int64_t part, int worker)
 {
     (void)worker;

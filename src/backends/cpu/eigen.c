@@ -9,6 +9,7 @@
 #include <lapacke.h>
 #include <limits.h>
 
+/* Check that the sizes fit the 32-bit integers of BLAS, which would otherwise compute with truncated ones. */
 static mercer_status check_blas_size(mercer_context *context, const mercer_matrix *a)
 {
     if (a->rows <= INT_MAX && a->cols <= INT_MAX && a->ld <= INT_MAX) return MERCER_OK;
@@ -32,6 +33,7 @@ static lapack_int call_dsyevr(const eigen_job *job, lapack_int lwork, lapack_int
                                iwork, liwork);
 }
 
+/* Compute the eigenpairs and store them in descending order, while LAPACK returns them ascending. */
 static mercer_status find_eigenpairs(mrc_backend *backend, eigen_job *job, double *values, const mercer_matrix *vectors)
 {
     lapack_int info = call_dsyevr(job, job->lwork, job->liwork, job->work, job->iwork);

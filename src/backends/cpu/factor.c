@@ -23,6 +23,7 @@
 
 enum { BLOCK = 256, STRIP = 32 /* columns per packed strip */, FEW = 8 /* the same if there are at most 8 */ };
 
+/* Return the address of an element of an f64 matrix. */
 static double *at(const mercer_matrix *a, int64_t i, int64_t j)
 {
     return (double *)mrc_row(a, i) + j;
@@ -53,6 +54,7 @@ static int64_t place_of(const triangle *self, int64_t k)
     return self->transpose ? self->n - 1 - k : k;
 }
 
+/* Pack a strip of right-hand sides; missing ones are zeros, so that strips of all sizes run the same code. */
 static void load_strip(const triangle *self, int64_t first, int64_t count, double *staging, double *x)
 {
     const int64_t n = self->n, width = self->width;
@@ -73,6 +75,7 @@ static void load_strip(const triangle *self, int64_t first, int64_t count, doubl
     self->ops->interleave_f64(n, width, staging, n, x);
 }
 
+/* Write a packed strip back to B. */
 static void store_strip(const triangle *self, int64_t first, int64_t count, double *staging, const double *x)
 {
     const int64_t n = self->n, width = self->width;
@@ -85,6 +88,7 @@ static void store_strip(const triangle *self, int64_t first, int64_t count, doub
     for (int64_t r = 0; r < count; r++) memcpy(at(self->b, first + r, 0), staging + r * n, (size_t)n * sizeof *x);
 }
 
+/* Solve for one strip of right-hand sides, a piece of parallel work. */
 static void solve_strip(void *argument, int64_t index, int worker)
 {
     const triangle *self = argument;
@@ -132,6 +136,7 @@ static mercer_status open_block(mrc_backend *backend, const mercer_matrix *block
     return mrc_cpu_copy(backend, out, block);
 }
 
+/* Round the block back if open_block made a copy. */
 static mercer_status close_block(mrc_backend *backend, const mercer_matrix *block, const mercer_matrix *opened)
 {
     return block->dtype == MERCER_F64 ? MERCER_OK : mrc_cpu_copy(backend, block, opened);

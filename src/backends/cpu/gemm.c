@@ -84,6 +84,7 @@ static space space_of(const gemm *self, int worker)
 
 /* ---- Pieces of work ------------------------------------------------------------------------------------------ */
 
+/* Pack contiguous rows into a panel: a transposition. */
 static void interleave(const gemm *self, int64_t width, const void *rows, int64_t ld, void *panel)
 {
     const mrc_panel_ops *ops = self->uk->panel;
@@ -104,7 +105,8 @@ static inline __attribute__((always_inline)) void copy_strip(int64_t deep, size_
     }
 }
 
-/* The same, specialized for the existing panel widths: a call of memcpy would take longer than copying so few bytes. */
+/* The same, with copy_strip specialized for the existing panel widths: calling memcpy for so few bytes would take
+   longer than copying them. */
 static void copy_whole(int64_t deep, int64_t bytes, const char *at, int64_t step, char *panel)
 {
     switch (bytes) {
@@ -175,6 +177,7 @@ static void multiply(const gemm *self, const void *left, const void *right, void
     blend(self, rows, columns, self->nr, tile, c);
 }
 
+/* Pack the rows of a piece for the current part of the depth. */
 static void pack_left(const gemm *self, const space *own, int64_t row, int64_t rows)
 {
     for (int64_t i = 0; i < rows; i += self->mr)
@@ -183,6 +186,7 @@ static void pack_left(const gemm *self, const space *own, int64_t row, int64_t r
 
 /* ---- Broad --------------------------------------------------------------------------------------------------- */
 
+/* Pack one panel of the right side, which all workers read: a piece of parallel work. */
 static void pack_right_panel(void *argument, int64_t index, int worker)
 {
     const gemm *self = argument;
@@ -191,6 +195,7 @@ static void pack_right_panel(void *argument, int64_t index, int worker)
          self->shared + index * self->nr * self->deep * self->size);
 }
 
+/* Compute a piece of rows of C for the packed columns. */
 static void broad_piece(void *argument, int64_t index, int worker)
 {
     const gemm *self = argument;
@@ -211,6 +216,7 @@ static void broad_piece(void *argument, int64_t index, int worker)
                          self->column + j);
 }
 
+/* Choose the rows and columns per piece: enough pieces for all threads, but not so small that packing dominates. */
 static void choose_broad_pieces(gemm *self, int threads)
 {
     int64_t wanted = PIECES * (int64_t)threads, m = self->left.count;
@@ -221,6 +227,7 @@ static void choose_broad_pieces(gemm *self, int threads)
     self->columns_each = mrc_round_up(mrc_max(LEAST_COLUMNS, (columns + across - 1) / across), self->nr);
 }
 
+/* For each block of columns and each part of the depth: pack the right side, then compute pieces of rows. */
 static void run_broad(gemm *self, int threads)
 {
     const int64_t n = self->right.count;
@@ -265,6 +272,7 @@ static void multiply_lone(const gemm *self, const space *own, int64_t column, in
     }
 }
 
+/* Compute columns of C for one or two rows of the left side, without packing. */
 static void lone_columns(const gemm *self, const space *own, int64_t begin, int64_t end)
 {
     copy_left(self, own);
@@ -277,6 +285,7 @@ static void lone_columns(const gemm *self, const space *own, int64_t begin, int6
     }
 }
 
+/* Compute a piece of columns of C over the whole depth. */
 static void narrow_piece(void *argument, int64_t index, int worker)
 {
     gemm self = *(const gemm *)argument; /* a copy, because each piece has its own position in the depth */
@@ -297,6 +306,7 @@ static void narrow_piece(void *argument, int64_t index, int worker)
     }
 }
 
+/* Divide the columns of the longer side into pieces, each with enough work to be worth a thread. */
 static void run_narrow(gemm *self, int threads)
 {
     int64_t n = self->right.count, work = mrc_max(1, self->left.count * self->depth);
@@ -323,6 +333,7 @@ static void scale(const gemm *self)
         }
 }
 
+/* Compute the transpose of C instead, so that the side with few rows is the left one. */
 static void swap_sides(gemm *self)
 {
     side left = self->left;
@@ -332,6 +343,7 @@ static void swap_sides(gemm *self)
     self->lower = false; /* with so few rows, skipping a triangle saves nothing */
 }
 
+/* Choose the case, allocate the scratch space and compute. */
 static mercer_status run(gemm *self, mrc_backend *backend)
 {
     mrc_arena *arena = &((mrc_cpu *)backend->state)->arena;
@@ -357,6 +369,7 @@ static mercer_status run(gemm *self, mrc_backend *backend)
     return MERCER_OK;
 }
 
+/* Describe the product to the driver; empty products and alpha = 0 need no micro-kernel. */
 static mercer_status start(mrc_backend *backend, const mrc_gemm *job, bool lower)
 {
     const mrc_ukernels *uk = &((mrc_cpu *)backend->state)->uk;

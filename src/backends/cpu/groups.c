@@ -39,6 +39,7 @@ typedef struct search {
     mrc_scan *scans; /* one per worker */
 } search;
 
+/* Return whether a search for groups is possible and could pay off for this product. */
 static bool may_have_groups(const mrc_product *product)
 {
     bool suits = product->on_distance && !product->bytes && !product->few && !product->signs &&
@@ -58,6 +59,7 @@ static int64_t pieces_of(const mercer_matrix *matrix)
     return (matrix->rows + PIECE_ROWS - 1) / PIECE_ROWS;
 }
 
+/* Scan rows for the features that exclude each other, a piece of parallel work with statistics of each worker. */
 static void scan_piece(void *argument, int64_t index, int worker)
 {
     search *self = argument;

@@ -124,7 +124,7 @@ static mercer_status make(job *self, mrc_backend *backend, mrc_scope *scope, con
     int64_t side = mrc_max(rows, cols);
     if (mrc_kernel_is_callback(pair->kernel))
         MRC_TRY(mrc_scope_alloc(scope, &self->host, side * side + 2 * side, sizeof *self->host,
-                                "kernel values for the user's function"));
+                                "arguments of the callback kernel"));
     if (self->host) self->host_norms = self->host + side * side;
     if (!w) return MERCER_OK;
     if (w->cols > MOST_WEIGHED) {

@@ -132,7 +132,7 @@ mercer_status mrc_array_place(mrc_array *array, const mrc_input *input, int64_t 
         return mrc_fail(input->context, MERCER_ERROR_FORMAT, "%s: contains no elements", input->path);
     if (bytes != left)
         return mrc_fail(input->context, MERCER_ERROR_FORMAT,
-                        "%s: the header announces %lld bytes from offset %lld, but there are %lld; the file is %s",
+                        "%s: the header requires %lld bytes from offset %lld, but the file has %lld there; it is %s",
                         input->path, (long long)bytes, (long long)offset, (long long)left,
                         left < bytes ? "truncated" : "damaged or contains more than one array");
     array->data = input->data + offset;

@@ -124,7 +124,7 @@ static mercer_status read_line(sparse *self, int64_t line, words text, const sin
     *empty = !next_word(&text, &word);
     if (*empty) return MERCER_OK;
     if (memchr(word.at, ':', (size_t)(word.end - word.at)))
-        return fail_word(self, line, word, "is in the place of the label");
+        return fail_word(self, line, word, "is where the label should be");
     if (memchr(word.at, ',', (size_t)(word.end - word.at)))
         return fail_word(self, line, word, "are several labels; use one label per row");
     if (to->targets) MRC_TRY(mrc_targets_text(to->targets, word.at, word.end - word.at, line));

@@ -75,7 +75,7 @@ static mercer_status fill_values(builder *self, int64_t j)
     const double *values = self->given[self->places[j]].values;
     for (int64_t i = 0; i < self->rows; i++) {
         float cell = mrc_cell_number(&self->cells.columns[j], values[i]);
-        if (isinf(cell)) return fail_kind(self, j, "holds a value outside the range of f32");
+        if (isinf(cell)) return fail_kind(self, j, "has a value outside the range of f32");
         self->cells.columns[j].gaps += isnan(cell);
         ((float *)mrc_row(&self->cells.x, i))[j] = cell;
     }
@@ -108,7 +108,8 @@ static mercer_status check_codes(const builder *self, int64_t j)
 {
     const mercer_table_column *from = &self->given[self->places[j]];
     for (int64_t i = 0; i < self->rows; i++)
-        if (from->codes[i] >= from->word_count) return fail_kind(self, j, "has a code without a word");
+        if (from->codes[i] >= from->word_count)
+            return fail_kind(self, j, "has a code that is not an index of its words");
     return MERCER_OK;
 }
 
@@ -161,7 +162,7 @@ static mercer_status fill_parsed(builder *self, int64_t j)
         int32_t code = from->codes[i];
         if (code >= 0 && !fits[code]) return fail_word(self, j, i, from->words[code]);
         float cell = mrc_cell_number(column, code < 0 ? (double)NAN : values[code]);
-        if (isinf(cell)) return fail_kind(self, j, "holds a value outside the range of f32");
+        if (isinf(cell)) return fail_kind(self, j, "has a value outside the range of f32");
         column->gaps += isnan(cell);
         ((float *)mrc_row(&self->cells.x, i))[j] = cell;
     }

@@ -82,7 +82,7 @@ static void count_plain_lines(mrc_table *self, walk *state, const char *stop)
     int64_t more;
     if (at >= stop) return;
     bool low = (unsigned char)*at <= ' ' || (stop - at > 1 && stop[-2] == '\n' && (unsigned char)stop[-1] <= ' ');
-    if (state->empty || low || !mrc_uk_lines_scalar(at, stop - 1, &more)) {
+    if (state->empty || low || !mrc_uk_lines_u8_scalar(at, stop - 1, &more)) {
         count_lines(self, state, stop);
         return;
     }

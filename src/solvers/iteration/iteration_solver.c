@@ -103,7 +103,7 @@ static mercer_status create_iteration(mrc_job *job, const mercer_matrix *sample)
     self->iteration.units = job->target.units;
     MRC_TRY(mrc_job_first_weights(job, &self->iteration.alpha));
     MRC_TRY(mrc_field_create(&job->centers, &self->rollback_weights, job->target.weights->cols, job->centers.real,
-                             "weights to go back to"));
+                             "weights of the last good step"));
     return mrc_job_first_weights(job, &self->rollback_weights);
 }
 

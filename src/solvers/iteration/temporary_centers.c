@@ -134,6 +134,7 @@ mercer_matrix mrc_temporary_centers_used(const mrc_temporary_centers *self, cons
     return mrc_rows(matrix, 0, end);
 }
 
+/* Move rows within a host matrix; source and destination may overlap. */
 static void move_rows(const mercer_matrix *host, int64_t to, int64_t from, int64_t rows)
 {
     if (to == from || rows == 0) return;

@@ -20,7 +20,7 @@ typedef struct mrc_temporary_centers {
     int64_t packed;                /* number of these that are in the backend's packed form */
 } mrc_temporary_centers;
 
-/* Create the buffers. To be destroyed even if it fails. */
+/* Create the buffers. The caller must destroy the object even if the call fails. */
 mercer_status mrc_temporary_centers_create(mrc_temporary_centers *out, mrc_centers *centers, int64_t most,
                                            int64_t outputs, mercer_dtype points);
 void mrc_temporary_centers_destroy(mrc_temporary_centers *temporary);
@@ -33,14 +33,16 @@ mercer_status mrc_temporary_centers_pack(mrc_temporary_centers *temporary);
 /* Add K(x, X_s) w_s of local shard number `shard` to part (m, c). */
 mercer_status mrc_temporary_centers_add(const mrc_temporary_centers *temporary, int shard, const mercer_matrix *x,
                                         const mercer_matrix *part);
+/* Multiply all weights of temporary centers by a factor. */
 mercer_status mrc_temporary_centers_scale(mrc_temporary_centers *temporary, double factor);
+/* Remove all temporary centers, after a projection. The buffers stay allocated. */
 void mrc_temporary_centers_drop(mrc_temporary_centers *temporary);
 
 /*
- * For files, in which the rows of the shards follow each other directly. rows: range, within all rows, of those of
- * this rank; used: the rows of `points` or `weights` in use, including unused rows between them;
- * close_up and spread:
- * remove the unused rows, and restore them, in place in host memory.
+ * Functions for saved states. In a file the rows of all shards are contiguous; the buffers have unused rows between the
+ * shards. rows: the range of this rank's rows among those of all ranks; used: the part of `points` or `weights` from
+ * the first to the last row in use, with the unused rows between them; close_up removes these unused rows in host
+ * memory, spread inserts them again.
  */
 void mrc_temporary_centers_rows(const mrc_temporary_centers *temporary, int64_t *first, int64_t *rows);
 mercer_matrix mrc_temporary_centers_used(const mrc_temporary_centers *temporary, const mercer_matrix *matrix);

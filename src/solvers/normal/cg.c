@@ -10,20 +10,22 @@
  * The step length minimizes J along d, and beta makes the new direction conjugate to the last one, regardless of
  * earlier rounding; in exact arithmetic both are the usual ones. After 4 steps, then 8, then every 16, the pass also
  * multiplies alpha (d and alpha side by side share the kernel values) and replaces r and J by their true values: a
- * refresh. If the true residual is more than twice the recurrence's, the refresh came too late: the interval is halved
- * and the direction restarts with d = z.
+ * refresh. If the true residual is more than twice that of the recurrence, the interval between refreshes is halved and
+ * the direction restarts with d = z.
  *
  * Cost of a step: one pass, n p (2 d + 4 c) flops, and 4 p^2 c for M^-1 (8 p^2 c with a ridge).
  * Bytes: see mrc_exact_cg_cost.
  *
  * Stops: in every column |r|_{M^-1} <= tolerance |b|_{M^-1}, or J can fall by no more than a share `slack` of itself
- * and of FALL (J(0) - min J): r' M^-1 r estimates r' A^-1 r = J - min J, b' M^-1 b estimates J(0) - min J; steps; the
- * monitor; rounding (GIVE_UP consecutive refreshes showed drift of the residual and no decrease of J). The best alpha
- * seen is returned. A column whose curvature d'Ad is not positive and finite is frozen at its current value. A column
- * of b that is 0 gets its solution, 0.
+ * and of FALL (J(0) - min J): r' M^-1 r estimates r' A^-1 r = J - min J, b' M^-1 b estimates J(0) - min J; or the
+ * maximum number of steps is reached; or the monitor asks for it; or GIVE_UP consecutive refreshes found that the
+ * residual had drifted and J had not decreased, so that only rounding errors are left. The best alpha seen is returned.
+ * A column whose curvature d'Ad is not positive and finite is frozen at its current value. A column of b that is 0 gets
+ * its solution, 0.
  *
- * Caveat: in float the products carry errors of 2^-24, which M^-1 amplifies along small eigenvalues of K(Z,Z): true
- * residuals below about 1e-5 (Laplace) then cannot be reached; J is not affected beyond float precision.
+ * Caveat: in float the products have relative errors of 2^-24, which M^-1 amplifies along eigenvectors with small
+ * eigenvalues of K(Z,Z). Then true residuals below about 1e-5 (Laplace) cannot be reached; J is as accurate as float
+ * allows.
  */
 #include "solvers/normal/normal.h"
 #include "solvers/operators/spd.h"
@@ -36,8 +38,8 @@
 
 enum { FIRST_REFRESH = 4, LAST_REFRESH = 16, GIVE_UP = 3, VECTORS = 6, SCALARS = 8 };
 
-static const double DOUBTFUL = 1e-3; /* remaining share of J below which a recurrence in float is not trusted */
-static const double NO_GAIN = 1e-6;  /* relative decrease of J that does not count as progress */
+static const double DOUBTFUL = 1e-3; /* share of the last exact J below which a recurrence in float is not trusted */
+static const double NO_GAIN = 1e-6;  /* relative decrease of J that is too small to count as progress */
 /* Share of the decrease of J from weights of 0 to which slack applies, if that is less than J itself. Where most of J
    is noise, a hundredth of J is much of what can be learned: without this, AUC of adult, bank and credit fell by .0005
    to .004. */
@@ -55,8 +57,8 @@ typedef struct cg_state {
     double *ridge, *active;                 /* (c) penalties; 1 or 0 */
     double best_loss;                       /* true J of `best`, all columns */
     int64_t period, since;                  /* steps between refreshes; steps since the last one */
-    int64_t poor;                           /* consecutive refreshes that showed drift and no gain */
-    int64_t turns;                          /* passes done, with or without a step */
+    int64_t poor;  /* consecutive refreshes with a drifted residual and without a decrease of J */
+    int64_t turns; /* passes over the data so far, including those without a step */
     bool begun, progress, broken;
 } cg_state;
 
@@ -69,6 +71,7 @@ void mrc_exact_cg_cost(const mrc_problem *problem, int64_t batch, double lambda,
     once->held.whole += 8.0 * SCALARS * c + 64 * 8;
 }
 
+/* Allocate the vectors as fields, each with the rows of this rank, and the scalars of every column. */
 static mercer_status allocate(cg_state *self, mrc_scope *scope)
 {
     mrc_centers *centers = self->exact->centers;
@@ -85,6 +88,7 @@ static mercer_status allocate(cg_state *self, mrc_scope *scope)
 
 /* ---- Columns ------------------------------------------------------------------------------------------------- */
 
+/* Compute out[j] = x_j' y_j over the rows of all ranks. */
 static mercer_status dots(cg_state *self, const mercer_matrix *x, const mercer_matrix *y, double *out)
 {
     return mrc_centers_column_dots(self->exact->centers, x, y, out);
@@ -101,6 +105,7 @@ static mercer_status add_columns(cg_state *self, double sign, const mercer_matri
     return MERCER_OK;
 }
 
+/* Sum a scalar over the columns. */
 static double total(const cg_state *self, const double *values)
 {
     double sum = 0;
@@ -219,7 +224,7 @@ static void choose_lengths(cg_state *self)
     }
 }
 
-/* Compute d = z + beta d and swap the memory of d and z: z is free afterwards. */
+/* Compute d = z + beta d and swap the memory of d and z, so that the content of z is undefined afterwards. */
 static mercer_status turn(cg_state *self)
 {
     MRC_TRY(dots(self, &self->z, &self->q, self->mixed));
@@ -230,7 +235,7 @@ static mercer_status turn(cg_state *self)
     return MERCER_OK;
 }
 
-/* Make one pass and, unless it shows that the direction is useless, a step. */
+/* Make one pass over the data and a step, unless the direction turns out to be useless. */
 static mercer_status one_step(cg_state *self, bool *stop)
 {
     bool refresh = self->since == self->period, drifted = false;
@@ -258,7 +263,7 @@ static mercer_status one_step(cg_state *self, bool *stop)
     return *stop ? MERCER_OK : turn(self);
 }
 
-/* Check that this rank's rows of alpha are finite, also after rounding. */
+/* Check that this rank's rows of alpha are finite, also after they are rounded to the type of the result. */
 static mercer_status check_own(cg_state *self)
 {
     mrc_centers *centers = self->exact->centers;
@@ -295,7 +300,8 @@ static double shown_loss(const cg_state *self)
     return loss;
 }
 
-/* Compute J without penalties, as far as known, and the penalties in ridge. z is overwritten. */
+/* Compute J without penalties, from the recurrence since the last refresh, and the penalties in ridge. z is
+   overwritten. */
 static mercer_status find_fit(cg_state *self, double *fit)
 {
     MRC_TRY(mrc_normal_penalty(&self->normal, &self->alpha, self->ridge, &self->z));
@@ -350,6 +356,7 @@ void mrc_exact_cg_list(const mrc_exact_solver *exact, mrc_state *state)
     mrc_state_add_matrix(state, "state.active", &active);
 }
 
+/* Ask the caller to save the state if saving is due, or `now`. */
 static mercer_status keep(cg_state *self, bool now)
 {
     return self->exact->keep ? self->exact->keep(self->exact->keep_user, now) : MERCER_OK;
@@ -399,7 +406,8 @@ static mercer_status settle(cg_state *self)
     if (!(total(self, self->loss) <= self->best_loss)) {
         double best = self->best_loss, now = total(self, self->loss);
         MRC_TRY(self->backend->ops->copy(self->backend, &self->alpha, &self->best));
-        for (int64_t j = 0; j < exact->c; j++) /* keeps the current proportions of the columns */
+        /* only the sum of the best losses is stored: divide it in the current proportions */
+        for (int64_t j = 0; j < exact->c; j++)
             self->loss[j] = isfinite(now) ? self->loss[j] / now * best : best / (double)exact->c;
     }
     MRC_TRY(find_fit(self, &fit));
@@ -407,6 +415,8 @@ static mercer_status settle(cg_state *self)
     return MERCER_OK;
 }
 
+/* Step until a stop criterion holds, then choose the best weights. The state is saved between passes only, where it is
+   consistent. */
 static mercer_status iterate(cg_state *self)
 {
     mrc_exact_solver *exact = self->exact;
@@ -425,8 +435,8 @@ static mercer_status iterate(cg_state *self)
         if (status == MERCER_OK && stepped) status = keep(self, enough);
     }
     if (status != MERCER_OK && exact->stream->stopped)
-        status = keep(self, true); /* stopped midway: the state is that before the pass */
-    if (!begun) return status;     /* there may be no preconditioner for settle: the weights stay unchanged */
+        status = keep(self, true); /* if stopped during a pass, this saves the state before it */
+    if (!begun) return status; /* settle needs the preconditioner, which may be missing; the weights stay unchanged */
     MRC_TRY(status);
     MRC_TRY(settle(self));
     if (self->broken && !self->progress)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Conjugate gradients as a solver: the choice of the preconditioner, the cost of a step, and training; and polishing,
- * which is a few steps from the result of the iteration.
+ * Conjugate gradients as a solver: the choice of the preconditioner, the cost of a step, and training. Also polishing:
+ * a few steps of conjugate gradients that start from the result of the iterative solvers.
  *
  *   with a factor    1 or 2 p^2 doubles;  2 n p d + 1/3 or 2/3 p^3 + steps (4 n p c + 4 p^2 c) flops
  *   polynomial       p^2 halves or floats and 2 p q, all of it divided among ranks;
@@ -17,7 +17,7 @@
 
 enum {
     STEPS = 30,         /* maximum; tolerance and slack usually stop earlier */
-    SHARED_SAMPLES = 4, /* p / s above which several shards do not use the exact factor; below it is small */
+    SHARED_SAMPLES = 4, /* p / s above which the exact factor is not used with several shards: it is large then */
     FEWEST_SAMPLE = 500,
     LARGEST_SAMPLE = 3000, /* maximum number of centers that define a coarse space */
     FEWEST_READ_ROWS = 256,
@@ -28,13 +28,13 @@ enum {
 /* Roughness above which half precision and a polynomial are as good as float and a factor: the small eigenvalues of
    K(Z,Z) are large enough not to be lost in half precision, and for a polynomial to reach. */
 #define ROUGH 0.25
-/* Ratio of estimated seconds up to which the exact preconditioner is used: it takes fewer steps. On MNIST with 10,000
-   centers its set-up takes longer than those steps. */
+/* The exact preconditioner is used if its estimated seconds are at most this multiple of the polynomial's, because it
+   needs fewer steps. On MNIST with 10,000 centers its set-up takes longer than the steps it saves. */
 #define PREFER_EXACT 1.1
-/* Steps end at a relative preconditioned gradient of TOLERANCE, which decides where labels have no noise, or when the
-   objective can fall by no more than SLACK of itself. On held-out fifths of training rows, SLACK 1e-2 instead of 1e-3
-   takes 15 steps instead of 20 on kin40k, 6 instead of 8 on housing, and 6 instead of 9 on letter; R2 and accuracy
-   change by at most .0001. It has no effect on a given number of steps and on polishing. */
+/* Steps end when the relative preconditioned gradient is below TOLERANCE, the criterion that takes effect where targets
+   have no noise, or when the objective can decrease by at most a fraction SLACK. On held-out fifths of training rows,
+   SLACK 1e-2 instead of 1e-3 takes 15 steps instead of 20 on kin40k, 6 instead of 8 on housing, and 6 instead of 9 on
+   letter; R2 and accuracy change by at most .0001. SLACK is not used with a given number of steps, nor in polishing. */
 #define TOLERANCE 1e-4
 #define SLACK     1e-2
 
@@ -72,7 +72,7 @@ static double preconditioner_bytes(const mrc_planner *planner, const mrc_precond
 
 /* Choose the exact factor if it fits and is not much slower. With several shards it is avoided if it is large, because
    every rank would need all of it (the number of shards decides, since the number of ranks must not). The polynomial
-   uses half precision only if K(Z,Z) serves nothing else: a ridge multiplies with K(Z,Z) too. */
+   stores K(Z,Z) in half precision only if nothing else uses the stored matrix; products with a ridge term do. */
 static void choose_preconditioner(mrc_planner *planner)
 {
     const mrc_plan_request *request = planner->request;
@@ -87,11 +87,12 @@ static void choose_preconditioner(mrc_planner *planner)
     double other = preconditioner_bytes(planner, &polynomial, &polynomial_seconds);
     bool slow = rough && request->p > 2 * s && factor_seconds > PREFER_EXACT * polynomial_seconds;
     bool shared = rough && request->p > SHARED_SAMPLES * s && request->shards > 1;
-    /* Half the budget: the other half is for the cache of K(X,Z), which every step reads. */
+    /* The other half of the budget is left to the cache of K(X,Z), which every step reads. */
     bool large = exact > (double)planner->plan->budget / 2 && other < exact;
     if (slow || shared || large) planner->plan->preconditioner_sizes = polynomial;
 }
 
+/* Choose the batch, the steps, the preconditioner and the caching that the planner should grant. */
 static mercer_status choose(mrc_planner *planner)
 {
     const mrc_plan_request *request = planner->request;
@@ -113,6 +114,7 @@ static mercer_status choose(mrc_planner *planner)
     return MERCER_OK;
 }
 
+/* Describe the final choices in the plan's text, when it is known what is cached. */
 static void settle(mrc_planner *planner)
 {
     const mrc_preconditioner_sizes *sizes = &planner->plan->preconditioner_sizes;
@@ -143,12 +145,13 @@ static void cost(const mrc_problem *problem, const mrc_plan *plan, mrc_solver_co
     if (sizes->cache_data)
         out->batch.read = m * p * mrc_problem_reads(problem, sizes->cache_data == MRC_CACHE_HALF ? 2 : e, 2);
     mrc_cost_sums(&out->batch, problem, m * c * e, 1);
-    mrc_cost_flags(&out->projection, problem,
-                   4); /* whether weights are finite, and the trainer's agreements after a step */
+    /* messages: whether weights are finite, and the decisions that ranks make together after a step */
+    mrc_cost_flags(&out->projection, problem, 4);
 }
 
 /* ---- Training ------------------------------------------------------------------------------------------------ */
 
+/* Monitor: pass the progress of a step to the trainer; true stops. */
 static bool watch(void *user, int64_t step, double relative_gradient, double loss)
 {
     mrc_job *job = user;
@@ -165,6 +168,7 @@ static bool watch(void *user, int64_t step, double relative_gradient, double los
     return self->status != MERCER_OK || self->stop != 0;
 }
 
+/* Save the state by the trainer, which decides whether it is due. */
 static mercer_status keep(void *user, bool now)
 {
     mrc_job *job = user;
@@ -182,6 +186,7 @@ static void list(mrc_job *job, mrc_state *state)
     mrc_exact_cg_list(&((mrc_exact_job *)job->state)->exact, state);
 }
 
+/* Train: all steps in one call. Slack is used only if the user did not set a number of steps. */
 static mercer_status run(mrc_job *job)
 {
     mrc_exact_job *self = job->state;
@@ -223,7 +228,7 @@ mrc_bytes mrc_polish_bytes(const mrc_problem *problem, double lambda)
 
 mercer_status mrc_polish(mrc_job *job, const mercer_matrix *alpha)
 {
-    /* The iteration's blocks are made for small batches; reading is faster with large ones. */
+    /* Create new kernel blocks: those of the iteration have small batches, and passes are faster with large ones. */
     MRC_OWNED(mrc_kernel_blocks_destroy) mrc_kernel_blocks kernel_blocks = {0};
     int64_t rows = mrc_min(MRC_READ_ROWS, job->n);
     int64_t keep_bytes = mrc_min(job->plan.keep_bytes, rows * job->centers.p * mrc_dtype_size(job->centers.real));

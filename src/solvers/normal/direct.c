@@ -18,11 +18,11 @@
  * Cost: n p (2 d + 2 p + 2 c) + 2/3 p^3 flops (in float 2/3 p^3 more), one pass over the data. Bytes: 16 p^2 for L and
  * G, then the larger of a batch's block 8 p b and a copy of G; and 24 p c.
  *
- * Why not K_ZX K_XZ alpha = K_ZX y: its condition number is that of G times that of K(Z,Z). In the metric of L, double
- * is enough for the widest bandwidths in use.
+ * Why not K_ZX K_XZ alpha = K_ZX y: its condition number is that of G times that of K(Z,Z). The equations for beta have
+ * the condition number of G, for which double is precise enough even with wide bandwidths.
  *
- * Caveat: where K(Z,Z) is singular (coinciding centers) or G is (fewer samples than centers, lambda = 0) a jitter
- * decides which of the solutions is returned; it is reported.
+ * Caveat: if K(Z,Z) is singular (equal centers), or G is (fewer samples than centers, lambda = 0), the solution is not
+ * unique. A jitter on the diagonal then selects one, and the report contains it.
  */
 #include "solvers/normal/exact_solvers.h"
 
@@ -60,7 +60,7 @@ mrc_bytes mrc_exact_direct_bytes(const mrc_problem *problem, int64_t batch)
     double p = (double)problem->p, c = (double)problem->c, rows = (double)mrc_min(batch, MOST_ROWS);
     double doubles = p * (2 * p + 2 * c + 1);       /* L, G; R, beta; zeros */
     double block = fmax(rows * (p + c + 1), p * p); /* block of a batch, or the factor of G */
-    double scratch = p * fmax(c, 2), points = 0;    /* scratch of factorization or refinement; all centers */
+    double scratch = p * fmax(c, 2), points = 0;    /* scratch of factorization or refinement; copy of all centers */
     if (problem->ranks > 1) points = p * (double)(problem->d * problem->point_size);
     return (mrc_bytes){.whole = 8 * (doubles + block + scratch) + points + 64 * 12};
 }
@@ -88,6 +88,7 @@ mercer_status mrc_exact_check_memory(const mrc_exact_solver *exact, const char *
         solver, (long long)exact->centers->p, (long long)bytes, (long long)exact->memory);
 }
 
+/* Allocate everything for all p centers: this solver needs them all on each rank. */
 static mercer_status prepare(direct_state *self, mrc_scope *scope)
 {
     mrc_backend *backend = self->backend;
@@ -137,10 +138,11 @@ static mercer_status complete(direct_state *self)
         mercer_matrix block = mrc_block(&self->g, at, at, count, count);
         MRC_TRY(ops->axpby(self->backend, 0.5, &block, 0, &block));
     }
-    MRC_TRY(ops->symmetrize(self->backend, &self->g)); /* every block and its transpose now hold half of the value */
+    MRC_TRY(ops->symmetrize(self->backend, &self->g)); /* all entries of G are now half of their values */
     return ops->axpby(self->backend, 2, &self->g, 0, &self->g);
 }
 
+/* Add a batch to G and R: evaluate its kernel rows, multiply them by L^-1 and by the weights, then sum the products. */
 static mercer_status add_batch(direct_state *self, const mercer_batch *batch)
 {
     mrc_centers *centers = self->centers;
@@ -161,6 +163,7 @@ static mercer_status add_batch(direct_state *self, const mercer_batch *batch)
     return MERCER_OK;
 }
 
+/* Add all samples, in one pass over the data. */
 static mercer_status read_samples(direct_state *self)
 {
     MRC_TRY(mrc_sample_stream_restart(self->exact->stream, 0));
@@ -278,11 +281,12 @@ mercer_status mrc_exact_direct(mrc_exact_solver *exact, const mercer_matrix *alp
 
 /* ---- As a solver --------------------------------------------------------------------------------------------- */
 
+/* Predict the memory, the flops and the messages of training. In double the products with G dominate. */
 static void cost(const mrc_problem *problem, const mrc_plan *plan, mrc_solver_cost *out)
 {
     double p = (double)problem->p, d = (double)problem->d, c = (double)problem->c, e = (double)problem->real_size;
     double rounded =
-        problem->real_size == (int64_t)sizeof(float) ? 2 : 1; /* rho: as many columns again as for the factor */
+        problem->real_size == (int64_t)sizeof(float) ? 2 : 1; /* the columns of rho take as many flops as the factor */
     out->epochs = 1;
     out->batches = ceil((double)problem->n / fmax((double)plan->public_plan.batch, 1));
     double m = (double)problem->n / out->batches;

@@ -42,6 +42,7 @@ mrc_exact_solver mrc_exact_of(mrc_job *job, mrc_kernel_blocks *kernel_blocks)
                               .memory = job->plan.budget};
 }
 
+/* Callback of the sample stream: *stop becomes true if the user has stopped the training. */
 static mercer_status poll(void *user, bool *stop)
 {
     mrc_job *job = user;
@@ -72,7 +73,7 @@ mercer_status mrc_exact_choose_once(mrc_planner *planner)
 {
     planner->public_plan->batch = mrc_min(MRC_READ_ROWS, planner->problem.n);
     planner->public_plan->epochs = 1;
-    planner->public_plan->cache_centers = 1; /* the factor */
+    planner->public_plan->cache_centers = 1; /* here: a factor of K(Z,Z) is stored */
     return MERCER_OK;
 }
 

@@ -17,12 +17,14 @@ mercer_status mrc_exact_create(mrc_job *job, const mercer_matrix *first);
 const mercer_matrix *mrc_exact_weights(const mrc_job *job);
 void mrc_exact_destroy(mrc_job *job);
 
-/* Return the job as an exact solver sees it; kernel_blocks are those it reads with. */
+/* Return an exact solver set up for the job: its centers, samples, units and penalty. kernel_blocks: used to read the
+   samples. */
 mrc_exact_solver mrc_exact_of(mrc_job *job, mrc_kernel_blocks *kernel_blocks);
-/* Run an exact solver. Reports progress while samples are read, and adds the times to the job's. */
+/* Run an exact solver by `call`, report progress while samples are read, and add its times to those of the job. */
 mercer_status mrc_exact_run(mrc_job *job, mrc_exact_solver *exact, const mercer_matrix *alpha,
                             mercer_status (*call)(mrc_exact_solver *exact, const mercer_matrix *alpha));
 
+/* Copy the times of the job to the training report. */
 void mrc_exact_report(mrc_job *job);
 
 /* For solvers that read the samples once and then solve equations (direct, krr): their plan, and their run, with one
@@ -32,8 +34,9 @@ void mrc_exact_settle_once(mrc_planner *planner);
 mercer_status mrc_exact_run_once(mrc_job *job,
                                  mercer_status (*call)(mrc_exact_solver *exact, const mercer_matrix *alpha));
 
-/* Take a few steps of cg from the result of the iteration. Polishing is exact work, so it uses neither caches in half
-   precision nor slack. It creates its own kernel blocks; the caller must have released its projector and its blocks. */
+/* Take a few steps of cg that start from the result of the iteration. Polishing is for accuracy, so it uses neither
+   caches in half precision nor slack. It creates its own kernel blocks, so the caller must have released its projector
+   and its kernel blocks. */
 mercer_status mrc_polish(mrc_job *job, const mercer_matrix *alpha);
 /* Return the bytes that polishing takes. */
 mrc_bytes mrc_polish_bytes(const mrc_problem *problem, double lambda);

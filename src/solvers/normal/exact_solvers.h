@@ -19,7 +19,7 @@
 #include "solvers/state.h"
 
 /* Callback after each CG step, when alpha is up to date; true stops. loss: J(alpha) without penalties, divided by the
-   sum of the sample weights, as far as known. */
+   sum of the sample weights; between refreshes it is estimated by a recurrence. */
 typedef bool (*mrc_exact_monitor)(void *user, int64_t step, double relative_gradient, double loss);
 
 /* Seconds by phase, as in a report: factors and preconditioners; kernel values and predictions; sums over the samples;
@@ -43,7 +43,7 @@ typedef struct mrc_exact_solver {
     mrc_exact_monitor monitor;
     void *monitor_user;
     int64_t memory; /* bytes it may hold; 0: no limit */
-    /* cg: saves the state if it is due or `now` is set; and restores the saved state. NULL: not supported. */
+    /* cg: keep saves the state if saving is due or `now` is set, recall restores it. NULL: not supported. */
     mercer_status (*keep)(void *user, bool now);
     mercer_status (*recall)(void *user);
     void *keep_user;
@@ -51,11 +51,12 @@ typedef struct mrc_exact_solver {
     /* results */
     int64_t steps_done;
     double relative_gradient;
-    double loss;   /* cg: J(alpha) without penalties, over the sum of the sample weights, as far as known */
+    /* cg: J(alpha) without penalties, divided by the sum of the sample weights; from the recurrence or exact */
+    double loss;
     double mass;   /* direct, krr: sum of the sample weights */
     double fit;    /* krr: sum_i w_i |f(x_i) - y_i|^2 of alpha, in the original units of the targets; NAN: unknown */
     double jitter; /* shift that had to be added to a diagonal, relative to its mean; 0: none */
-    bool stalled;  /* cg: stopped because rounding errors left nothing to gain */
+    bool stalled;  /* cg: stopped because rounding errors prevent further progress */
     mrc_exact_times times;
 } mrc_exact_solver;
 
@@ -68,9 +69,9 @@ mercer_status mrc_exact_krr(mrc_exact_solver *exact, const mercer_matrix *alpha)
 /* List the state that steps of cg change. */
 void mrc_exact_cg_list(const mrc_exact_solver *exact, mrc_state *state);
 
-/* Compute the bytes held at the peak, beyond kernel blocks and the backend's own scratch, for batches of `batch` rows;
-   for cg also the work and messages of set-up (once), and of a step without those of its batches (each). Vectors count
-   as double. */
+/* Compute the peak of the bytes held, without kernel blocks and the backend's scratch, for batches of `batch` rows; for
+   cg also the work and messages of set-up (once), and of a step without those of its batches (each). All vectors are
+   counted as doubles. */
 mrc_bytes mrc_exact_direct_bytes(const mrc_problem *problem, int64_t batch);
 mrc_bytes mrc_exact_krr_bytes(const mrc_problem *problem);
 void mrc_exact_cg_cost(const mrc_problem *problem, int64_t batch, double lambda, const mrc_preconditioner_sizes *sizes,
@@ -85,9 +86,9 @@ mercer_status mrc_exact_check_memory(const mrc_exact_solver *exact, const char *
    alpha' K(Z,Z) alpha, by one pass each. Either pointer may be NULL. */
 mercer_status mrc_objective(mrc_exact_solver *exact, const mercer_matrix *alpha, double *fit, double *ridge);
 
-/* Compute the share of K(z, z) that a sample of 500 centers does not explain, mean over other centers: near 0 if
-   eigenvalues of K(Z,Z) fall fast, near 1 if K(Z,Z) is close to a multiple of I. z: this rank's share of the p
-   centers. */
+/* Compute the roughness of K(Z,Z): the share of K(z, z) that a sample of 500 centers does not explain, averaged over
+   other centers z. It is near 0 if eigenvalues of K(Z,Z) fall fast, near 1 if K(Z,Z) is close to a multiple of I. z:
+   this rank's share of the p centers. */
 mercer_status mrc_roughness(mrc_backend *backend, mrc_comm *comm, const mercer_kernel *kernel, const mercer_matrix *z,
                             int64_t p, const double *origin, double *out);
 

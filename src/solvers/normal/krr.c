@@ -10,23 +10,24 @@
  *   L L' ~ A        Cholesky, in float where the backend has that, else in double                once
  *   alpha           conjugate gradients on A in double, preconditioned by (L L')^-1              a few steps
  *
- * The floor is what rounded weights cannot resolve: 4 u k sqrt(p) in float (u = 2^-24, k = mean K(z,z)), which is the
- * equivalent of the penalty of spd.h; 16 eps p k in double. If the factorization in float fails, a shift is added to
- * the diagonal of the factor, never to A: this takes more steps for the same solution. If the shift would exceed
- * SHIFT_STEPS times the smallest mu_i, the factor is computed in double, in the same way with shifts up to
+ * The floor is the size of the errors that rounding the weights causes: 4 u k sqrt(p) in float (u = 2^-24, k = mean
+ * K(z,z)), which is the equivalent of the penalty of spd.h; 16 eps p k in double. If the factorization in float fails,
+ * a shift is added to the diagonal of the factor, never to A: this takes more steps for the same solution. If the shift
+ * would exceed SHIFT_STEPS times the smallest mu_i, the factor is computed in double, in the same way with shifts up to
  * LARGEST_SHIFT.
  *
- * Predictions are sums in float where weights are, and large weights of opposite signs cancel there. The residual is
- * mu_i alpha_i, and the error of a sum is at most u k |alpha|_1, but usually a factor sqrt(p) less. So if that bound is
- * not small compared with the residual, the loss is computed again from predictions. If it exceeds the loss of the
- * equations by more than the share LOST, they are solved again with a floor of 10 u k p, for which the bound is a tenth
- * of the residual. In both cases the loss of predictions is reported.
+ * If weights are in float, predictions are sums in float, in which large weights of opposite signs cancel. The residual
+ * is mu_i alpha_i. The rounding error of a prediction is at most u k |alpha|_1, and usually smaller by a factor of
+ * sqrt(p). If this bound is not small compared with the residual, the loss is computed again from predictions. If that
+ * loss exceeds the loss according to the equations by more than a fraction LOST, the equations are solved again with a
+ * floor of 10 u k p, for which the bound is a tenth of the residual. In both cases the loss of predictions is reported.
  *
  * Cost: p^2 d flops in double for K, p^3 / 3 for the factor; a step reads K twice (8 p^2 bytes) and the factor twice. A
- * factor in double takes K's place: each step then evaluates K again, 2 p^2 (d + c). The normal equations of
- * direct.c take 8 times the flops of the factor. Bytes: 8 p^2, in one type or the other; 8 p c for each of six vectors.
+ * factor in double overwrites K, so that each step evaluates K again, 2 p^2 (d + c). The normal equations of direct.c
+ * take 8 times the flops of the factor. Bytes: 8 p^2, in one type or the other; 8 p c for each of six vectors.
  *
- * Caveat: a sample of weight 0 has no equation here: the plan then takes the centers to differ from the samples.
+ * Caveat: a sample of weight 0 has no equation. If there are any, the planner treats the centers as different from the
+ * samples.
  */
 #include "solvers/normal/exact_solvers.h"
 
@@ -45,7 +46,8 @@ static const double SHIFT_STEPS = 1000,         /* largest shift of the factor, 
     LARGEST_SHIFT = 1e-4,                       /* largest shift, relative to the mean diagonal */
     ENOUGH_FLOAT = 1e-7, ENOUGH_DOUBLE = 1e-13, /* residuals, relative to |Y|, that are small enough */
     USELESS = 1e-3,                             /* residual, relative to |Y|, above which the solver fails */
-    DOUBTFUL = 0.25, LOST = 0.05;               /* limits of rounding errors, and of the loss they cause: see above */
+    /* bound of the rounding error divided by the residual, and relative increase of the loss: see above */
+    DOUBTFUL = 0.25, LOST = 0.05;
 
 typedef struct krr_state {
     mrc_exact_solver *exact;
@@ -74,6 +76,7 @@ mrc_bytes mrc_exact_krr_bytes(const mrc_problem *problem)
 
 /* ---- The equations ------------------------------------------------------------------------------------------- */
 
+/* Allocate the vectors, the factor and, if it fits, the stored K. Every rank holds all centers. */
 static mercer_status prepare(krr_state *self, mrc_scope *scope)
 {
     mrc_backend *backend = self->backend;
@@ -113,6 +116,7 @@ static mercer_status take_batch(krr_state *self, const mercer_batch *batch)
     return self->backend->ops->scatter_rows(self->backend, &self->y, &batch->Y, batch->rows);
 }
 
+/* Read the targets and weights of all samples once and find the smallest mu_i. */
 static mercer_status read_samples(krr_state *self)
 {
     self->least = INFINITY, self->exact->mass = 0;
@@ -138,7 +142,7 @@ static mercer_matrix kept_rows(const krr_state *self, int64_t first, int64_t cou
     return mrc_view((double *)self->kept.data + kept_before(first), count, first + count, MERCER_F64);
 }
 
-/* Write rows of K from `first` on, up to the diagonal, to the factor; through the stored K if there is one. */
+/* Write rows of K from `first` on, up to the diagonal, to the factor; and to the stored K if there is one. */
 static mercer_status form_rows(krr_state *self, int64_t first, int64_t count)
 {
     mercer_matrix rows = mrc_rows(&self->z, first, count), until = mrc_rows(&self->z, 0, first + count),
@@ -248,12 +252,13 @@ static mercer_status measure(krr_state *self, double *largest)
     return MERCER_OK;
 }
 
+/* Take one step of conjugate gradients in double, for all columns in one product with K. */
 static mercer_status step(krr_state *self)
 {
     const mrc_backend_ops *ops = self->backend->ops;
     int64_t c = self->exact->c;
     double *some = self->some;
-    mercer_matrix *product = &self->y; /* y is free: the targets were copied to r */
+    mercer_matrix *product = &self->y; /* overwrites the targets, which were copied to r */
     MRC_TRY(multiply(self, &self->direction, &self->direction, product));
     MRC_TRY(ops->column_dots(self->backend, &self->direction, product, some));
     for (int64_t j = 0; j < c; j++) some[j] = some[j] > 0 ? self->rs[j] / some[j] : 0; /* step lengths */
@@ -347,6 +352,7 @@ static mercer_status answer_with(krr_state *self, mercer_dtype dtype, double mos
     return MERCER_OK;
 }
 
+/* Solve with a factor in float if the backend has one, which is faster; otherwise, or if it fails, in double. */
 static mercer_status answer(krr_state *self)
 {
     bool found = false;
@@ -429,6 +435,7 @@ mercer_status mrc_exact_krr(mrc_exact_solver *exact, const mercer_matrix *alpha)
     return find_weights(&self, alpha);
 }
 
+/* Predict the cost of training. STEPS: typical number of steps of conjugate gradients with a factor in float. */
 static void cost(const mrc_problem *problem, const mrc_plan *plan, mrc_solver_cost *out)
 {
     enum { STEPS = 4 };
@@ -458,6 +465,7 @@ static mercer_status choose(mrc_planner *planner)
     return mrc_exact_choose_once(planner);
 }
 
+/* Create the weights. Fails if the centers are not the samples, which K as a square matrix requires. */
 static mercer_status create(mrc_job *job, const mercer_matrix *first)
 {
     if (!job->plan.on_samples)

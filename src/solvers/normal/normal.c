@@ -28,13 +28,13 @@
  * Precision: vectors and sums over batches are double, products inside a batch of the centers' type. Directions are
  * scaled to unit length (by powers of 2) before they are rounded to it.
  *
- * t >= 0 models the part of small eigenvalues that the centers do not show (normal_preconditioner.c): 0 for Laplace
- * kernels, not for smooth ones. If lambda = 0 there is only one factor, and (K_d + t/2 I)^2 is used instead: nearly the
- * same for the eigenvalues that matter, for half the memory.
+ * t >= 0 corrects M for small eigenvalues, where the samples have more variance than the centers show
+ * (normal_preconditioner.c). It is 0 for Laplace kernels and positive for smooth ones. If lambda = 0 there is only one
+ * factor, and (K_d + t/2 I)^2 is used instead: nearly the same for the eigenvalues that matter, for half the memory.
  *
- * Steps to 1e-6, Laplace, p = 300, d = 3 / 20 / 100: random centers 32 / 27 / 16, k-means centers 36 / 51 / 82, because
- * those are not a sample of the data. With 2 p samples in M in addition to the centers it takes 5 to 10 steps fewer,
- * for 4 p^3 flops.
+ * Steps to a tolerance of 1e-6, Laplace, p = 300, d = 3 / 20 / 100: random centers 32 / 27 / 16, k-means centers 36 /
+ * 51 / 82, because k-means centers are not distributed as the data. 2 p samples in M in addition to the centers save 5
+ * to 10 steps and cost 4 p^3 flops.
  */
 #include "solvers/normal/normal.h"
 
@@ -48,6 +48,7 @@
 
 /* ---- Life ---------------------------------------------------------------------------------------------------- */
 
+/* Allocate vectors and batch buffers. Those that are multiplied have 2 c columns, for d and alpha side by side. */
 static mercer_status allocate(mrc_normal *self)
 {
     mrc_centers *centers = self->centers;

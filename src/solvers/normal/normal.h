@@ -12,16 +12,17 @@ typedef struct mrc_normal {
     mrc_centers *centers;
     mrc_backend *backend;
     int64_t p, c;
-    mercer_matrix l;                   /* (p, p) L L' = K(Z,Z) + shift I; f32 or f64 */
-    mercer_matrix ridged;              /* (p, p) factor of K(Z,Z) + (tau + shift) I; empty if lambda = 0 */
-    mercer_matrix kernel;              /* (p, p) K(Z,Z), if the factors are f32 and lambda > 0; else empty */
-    mrc_preconditioner preconditioner; /* used instead of both if the exact solver's sizes say so */
-    double shift;                      /* delta: small, only for the preconditioner */
-    double rounding;                   /* rho */
-    double weight;                     /* p / w: the factor of M^-1 that mrc_normal_precondition leaves out */
-    bool from_zero;                    /* started with alpha = 0, so that r = b */
-    double mass;                       /* sum of the sample weights */
-    mercer_matrix both;                /* field (rows, 2c) f64 scratch */
+    mercer_matrix l;      /* (p, p) L L' = K(Z,Z) + shift I; f32 or f64 */
+    mercer_matrix ridged; /* (p, p) factor of K(Z,Z) + (tau + shift) I; empty if lambda = 0 */
+    mercer_matrix kernel; /* (p, p) K(Z,Z), if the factors are f32 and lambda > 0; else empty */
+    /* used instead of the factors if the planner has chosen it (preconditioner_sizes) */
+    mrc_preconditioner preconditioner;
+    double shift;          /* delta: small, only for the preconditioner */
+    double rounding;       /* rho */
+    double weight;         /* p / w: factor of M^-1, not included by mrc_normal_precondition */
+    bool from_zero;        /* started with alpha = 0, so that r = b */
+    double mass;           /* sum of the sample weights */
+    mercer_matrix both;    /* field (rows, 2c) f64 scratch */
     mercer_matrix all;     /* (2p, c) of the type of the factors: vectors of all ranks; empty with one rank */
     mercer_matrix sum;     /* field (rows, 2c) f64: K_ZX g over the batches so far */
     mercer_matrix v, h;    /* fields (rows, 2c) real: input and output of the products */
@@ -31,8 +32,8 @@ typedef struct mrc_normal {
 
 mercer_status mrc_normal_create(mrc_normal *out, mrc_exact_solver *exact);
 void mrc_normal_destroy(mrc_normal *self);
-/* Compute the bytes of equations and preconditioner and the work of making them (once); and the work of M^-1, penalties
-   and column sums in a step (each). */
+/* Compute the bytes of the equations and the preconditioner, and the work of their set-up (once); and the work of M^-1,
+   penalties and column sums in a step (each). */
 void mrc_normal_cost(const mrc_problem *problem, int64_t batch, double lambda, const mrc_preconditioner_sizes *sizes,
                      mrc_cost *once, mrc_cost *each);
 
@@ -54,8 +55,8 @@ mercer_status mrc_normal_factor(mrc_normal *self);
 mercer_dtype mrc_normal_factor_type(const mrc_normal *self);
 /* Compute z = M^-1 r without the factor p / w. */
 mercer_status mrc_normal_precondition(mrc_normal *self, const mercer_matrix *r, const mercer_matrix *z);
-/* Compute out = x with columns of about unit length, fields (rows, c) f64; self->scale: the powers of 2 that undo
-   it. */
+/* Compute out = x with columns of about unit length, fields (rows, c) f64; self->scale: the powers of 2 by which x must
+   be multiplied to restore it. */
 mercer_status mrc_normal_unit_columns(mrc_normal *self, const mercer_matrix *x, const mercer_matrix *out);
 /* Compute out = K(Z,Z) x for fields (rows, c) f64. */
 mercer_status mrc_normal_times_kernel(mrc_normal *self, const mercer_matrix *x, const mercer_matrix *out);

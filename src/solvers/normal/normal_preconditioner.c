@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The preconditioner of the normal equations, M in normal.c: by Cholesky factors of K_d and K_d + (tau + t) I, or
- * without a factor of size p (polynomial_preconditioner.c), as its options say. Also products with K(Z,Z), from what
- * the preconditioner stores of it. Every rank has the same complete factors, so p must fit one rank; the polynomial
- * preconditioner is divided among the ranks.
+ * without a factor of size p (polynomial_preconditioner.c), as the planner has chosen. Also products with K(Z,Z), from
+ * what the preconditioner stores of it. Every rank has the same complete factors, so p must fit one rank; the
+ * polynomial preconditioner is divided among the ranks.
  *
  *   exact      M^-1 r = (p/w) (K_d + (tau + t) I)^-1 K_d^-1 r             p^3/3 once, 4 p^2 c, 4 or 8 p^2 bytes
  *   polynomial M^-1 r = (p/w) P P r, P about (K (K + tau I))^-1/2         p^2 (d + q) once, 2 k p^2 c, 2 or 4 p^2 bytes
@@ -28,7 +28,8 @@
 #include <float.h>
 #include <math.h>
 
-enum { TYPICAL_ROWS = 128, SHIFT_SAMPLES = 128, PROBES = 32 }; /* fewer probes than samples: they share a block */
+/* the probes use the samples' buffer, so there must not be more of them */
+enum { TYPICAL_ROWS = 128, SHIFT_SAMPLES = 128, PROBES = 32 };
 
 /* Typical number of products with K(Z,Z) in each of the polynomial's two applications, for the cost. */
 enum { TYPICAL_DEGREE = 3 };
@@ -44,7 +45,7 @@ enum { TYPICAL_DEGREE = 3 };
  *   E_x |K_d^-1 K_Zx|^2 = 1 + t tr(K_d^-1) / p     so     t = (E_x |K_d^-1 K_Zx|^2 - 1) p / tr(K_d^-1)
  *
  * The left side is measured on SHIFT_SAMPLES rows of the data, the trace with PROBES vectors g of random signs:
- * tr(K_d^-1) = E |L^-1 g|^2. 1/l^2 puts the weight on small l, which decide the number of steps.
+ * tr(K_d^-1) = E |L^-1 g|^2. Division by l^2 emphasizes small eigenvalues l, which determine the number of steps.
  *
  * Cost: p^2 (2 SHIFT_SAMPLES + PROBES) flops and 8 p (SHIFT_SAMPLES + 1) bytes; if t > 0, another factorization in the
  * same memory.
@@ -55,7 +56,7 @@ enum { TYPICAL_DEGREE = 3 };
  * = 5e-4 as estimated (the minimum is about 0.089). Steps to 1e-6, Laplace, random centers, p = 1000, d = 3 / 20 / 100:
  * t = 0 34 / 28 / 19; t = 0.3 96 / 35 / 22; t = -min l / 2 34 / 25 / 21.
  *
- * Caveat: the rows are the first of pass 0. If those happen to be the centers themselves, t comes out as 0.
+ * Caveat: the rows are the first of pass 0. If these are the centers themselves, the estimate of t is 0.
  */
 
 /* Compute the mean of |K_d^-1 K_Zx|^2 over rows x of the stream, at most SHIFT_SAMPLES; 0 without rows. block: scratch
@@ -82,7 +83,7 @@ static mercer_status measure_trace(mrc_normal *self, const mercer_matrix *block,
                                    double *mean)
 {
     mrc_backend *backend = self->backend;
-    mercer_matrix probes = mrc_shaped(block, self->p, PROBES); /* of the type of the factor */
+    mercer_matrix probes = mrc_shaped(block, self->p, PROBES); /* a view of `block`, which has the type of the factor */
     mercer_matrix host = mrc_view(signs, self->p, 1, MERCER_F64);
     mrc_rng rng = {0, 0x73686966u};
     for (int64_t j = 0; j < PROBES; j++) {
@@ -98,6 +99,7 @@ static mercer_status measure_trace(mrc_normal *self, const mercer_matrix *block,
     return MERCER_OK;
 }
 
+/* Estimate t from samples and probes; 0 if the estimate is negative or not finite. */
 static mercer_status find_shift(mrc_normal *self, const mercer_matrix *z, double *shift)
 {
     double sums[SHIFT_SAMPLES], *signs, seen, trace;
@@ -181,6 +183,7 @@ mercer_dtype mrc_normal_factor_type(const mrc_normal *self)
     return self->centers->real == MERCER_F32 && floats ? MERCER_F32 : MERCER_F64;
 }
 
+/* Factor K_d, then compute what depends on its jitter: rho, t and the second factor. */
 static mercer_status factor(mrc_normal *self)
 {
     mrc_centers *centers = self->centers;
@@ -225,6 +228,7 @@ static mercer_status round_field(mrc_normal *self, const mercer_matrix *x, const
     return self->backend->ops->copy(self->backend, rounded, work);
 }
 
+/* Undo round_field: copy to double and restore the lengths of the columns. */
 static mercer_status widen_field(mrc_normal *self, const mercer_matrix *rounded, const mercer_matrix *out)
 {
     MRC_TRY(self->backend->ops->copy(self->backend, out, rounded));
@@ -237,6 +241,7 @@ static mercer_matrix whole_vector(const mrc_normal *self, int half)
     return mrc_rows(&self->all, half * self->p, self->p);
 }
 
+/* Return this rank's rows of a vector of all ranks. */
 static mercer_matrix own_rows(const mrc_normal *self, const mercer_matrix *all)
 {
     return mrc_rows(all, self->centers->first, self->centers->z.rows);
@@ -245,6 +250,8 @@ static mercer_matrix own_rows(const mrc_normal *self, const mercer_matrix *all)
 /* Apply a function of vectors (p, c) of all ranks to a field v. The function works on `all` and sets it to the
    result. */
 typedef mercer_status (*whole_function)(mrc_normal *self, mercer_matrix *all);
+/* Gather the vector of all ranks, apply the function on each of them, and copy this rank's rows back. With one rank
+   nothing is copied. */
 static mercer_status apply_whole(mrc_normal *self, const mercer_matrix *v, whole_function apply)
 {
     if (self->centers->comm->ranks == 1) {
@@ -259,12 +266,13 @@ static mercer_status apply_whole(mrc_normal *self, const mercer_matrix *v, whole
     return self->backend->ops->copy(self->backend, v, &own);
 }
 
-/* Return the second factor: of K(Z,Z) + (tau + shift) I, or the first one again. */
+/* Return the second factor: that of K(Z,Z) + (tau + shift) I or, if lambda = 0, the first one. */
 static const mercer_matrix *second_factor(const mrc_normal *self)
 {
     return self->exact->lambda > 0 ? &self->ridged : &self->l;
 }
 
+/* Apply both factors to a vector of all ranks. */
 static mercer_status solve_whole(mrc_normal *self, mercer_matrix *all)
 {
     MRC_TRY(mrc_spd_solve(self->centers, &self->l, all));
@@ -281,6 +289,7 @@ static mercer_status multiply_whole(mrc_normal *self, mercer_matrix *all)
     return MERCER_OK;
 }
 
+/* Apply M^-1 to r with unit columns: the polynomial P twice, or the two factors. */
 static mercer_status precondition(mrc_normal *self, const mercer_matrix *r, const mercer_matrix *z)
 {
     if (self->exact->preconditioner_sizes.basis > 0) {
@@ -337,6 +346,7 @@ mercer_status mrc_normal_times_kernel(mrc_normal *self, const mercer_matrix *x, 
 
 /* ---- Cost ---------------------------------------------------------------------------------------------------- */
 
+/* Cost of the exact preconditioner: factors on every rank, solved in every step. */
 static void factor_cost(const mrc_problem *problem, double lambda, mrc_cost *once, mrc_cost *each)
 {
     double p = (double)problem->p, d = (double)problem->d, c = (double)problem->c, products = lambda > 0 ? 2 : 0;
@@ -381,6 +391,6 @@ void mrc_normal_cost(const mrc_problem *problem, int64_t batch, double lambda, c
         polynomial_cost(problem, lambda, sizes, once, each);
     else
         factor_cost(problem, lambda, once, each);
-    once->held.shared += 8 * p * 8 * c; /* counted as if all were doubles */
+    once->held.shared += 8 * p * 8 * c; /* all counted as doubles */
     once->held.whole += 8 * (4.0 * (double)batch * c + 2.0 * c) + 64 * 12;
 }

@@ -7,8 +7,8 @@
  *
  * Products are in the type of alpha, sums in double. Bytes: a batch of labels and predictions, a block of centers.
  *
- * Caveat: in float, f carries an error of about 2^-24 |alpha|_1 and ridge one of 2^-24 |alpha|_1^2: for large
- * alternating weights it may come out negative, and is then reported as 0.
+ * Caveat: in float, f has an error of about 2^-24 |alpha|_1 and the ridge term one of 2^-24 |alpha|_1^2. For large
+ * weights of alternating signs the computed ridge term may be negative; it is then reported as 0.
  */
 #include "solvers/normal/exact_solvers.h"
 
@@ -42,6 +42,7 @@ static mercer_status add_dots(mrc_centers *centers, pair_of_blocks *blocks, cons
     return MERCER_OK;
 }
 
+/* Compute the fit by one pass over the samples. */
 static mercer_status sum_samples(mrc_exact_solver *exact, const mercer_matrix *alpha, pair_of_blocks *blocks,
                                  double *fit)
 {
@@ -74,6 +75,7 @@ static mercer_status add_centers(mrc_centers *centers, const mercer_matrix *alph
     return add_dots(centers, blocks, &f, &own, NULL, ridge);
 }
 
+/* Compute the ridge term, block by block of the centers. Blocks need not match shards, as only the total matters. */
 static mercer_status sum_centers(mrc_centers *centers, const mercer_matrix *alpha, pair_of_blocks *blocks,
                                  double *ridge)
 {

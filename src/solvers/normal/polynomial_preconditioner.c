@@ -4,21 +4,21 @@
  *
  *   U (p, q)  approximate top eigenvectors of K (coarse.c),  U' K U = V Theta V'            Rayleigh-Ritz
  *   G = U V Theta^-1/2,  F = K G                             (p, q), G'KG = I
- *   R = K - F F'                                             what the coarse space leaves of K: R G = 0, R >= 0
+ *   R = K - F F'                                             K without the part in the coarse space: R G = 0, R >= 0
  *   P = G diag(theta h(theta)) G' + (I - G F') h_k(R) (I - F G')
  *
  * h_k: the polynomial of degree k that equals h in k + 1 points of the spectrum of R, in Newton's form.
  *
- * P is symmetric, so P P is positive semi-definite whatever a, b and rounding are; a poor choice of them only costs
- * steps. With exact U, P is h(K) except for the polynomial's error; the projections I - F G' make P insensitive to
- * errors of U, and a Nystrom extension from s << p centers is not exact. A singular K (equal centers) needs no care:
- * nothing is divided by its eigenvalues below theta_q.
+ * P is symmetric, so P P is positive semi-definite for any a and b and in spite of rounding; a poor choice of a and b
+ * only costs steps. With exact U, P is h(K) except for the polynomial's error; the projections I - F G' make P
+ * insensitive to errors of U, and a Nystrom extension from s << p centers is not exact. K may be singular (equal
+ * centers), because nothing is divided by eigenvalues below theta_q.
  *
  * Cost: p s (d + q) + p^2 (d + q) multiply-adds once (and those of coarse.c), p^2 c for each of the k products of an
- * application: K is stored, p^2 values, in half precision where the caller says so. Memory: p^2 values and 2 p q.
+ * application: K is stored, p^2 values, in half precision if the options request it. Memory: p^2 values and 2 p q.
  *
- * With several shards K(Z_s, Z) and F_s = K(Z_s, Z) U are computed strip by strip: STRIP centers and their rows of U
- * are on every rank for that time. The strips do not depend on the number of ranks, so results are bitwise identical. A
+ * With several shards K(Z_s, Z) and F_s = K(Z_s, Z) U are computed strip by strip: every rank receives STRIP centers
+ * and their rows of U at a time. The strips do not depend on the number of ranks, so results are bitwise identical. A
  * product K V needs all of V, (p, c), on every rank: 4 c bytes per center, compared with 2 p / R bytes for a center's
  * row of K. Everything else is divided among the ranks.
  */
@@ -49,8 +49,8 @@ void mrc_preconditioner_destroy(mrc_preconditioner *self)
     memset(self, 0, sizeof *self);
 }
 
-/* Return the rows of the scratch space for backends that cannot multiply stored values directly. Backends in host
-   memory usually can, and the scratch has p columns on every rank, so it is small for them with several shards. */
+/* Return the number of rows of the scratch space for backends that cannot multiply stored values directly. It has p
+   columns on every rank. With several shards it is smaller in host memory, where backends usually do not need it. */
 static int64_t room_rows(int64_t p, bool host, bool shared)
 {
     return mrc_min(host && shared ? SMALL_ROOM : ROOM, p);
@@ -216,7 +216,7 @@ static mercer_status ritz_ends(mrc_preconditioner *self, const double *alpha, co
 }
 
 /* Estimate the ends of the spectrum of R from random vectors: the mean of the smallest Ritz values, and the largest of
-   all. room: scratch of (2 MRC_LANCZOS + 1) c doubles. */
+   all. room: scratch, (2 MRC_LANCZOS + 1) c doubles. */
 static mercer_status find_ends(mrc_preconditioner *self, const double *theta, double *room, double *a, double *b)
 {
     int64_t c = self->t.cols;
@@ -256,6 +256,7 @@ static void interpolate(mrc_preconditioner *self, double a, double b, double tau
                 (self->coefficients[i] - self->coefficients[i - 1]) / (self->nodes[i] - self->nodes[i - j]);
 }
 
+/* Part of a sum over shards: the trace of K over a shard's centers. */
 static mercer_status trace_part(mrc_centers *centers, int shard, const mercer_matrix *part, void *argument)
 {
     (void)argument;
@@ -263,6 +264,7 @@ static mercer_status trace_part(mrc_centers *centers, int shard, const mercer_ma
     return mrc_points_trace(centers, &z, part->data);
 }
 
+/* Estimate the spectrum of R and choose the smallest degree with a tolerable error. */
 static mercer_status choose_polynomial(mrc_preconditioner *self, const double *theta, double *room, double tau)
 {
     mrc_centers *centers = self->centers;
@@ -274,7 +276,8 @@ static mercer_status choose_polynomial(mrc_preconditioner *self, const double *t
     /* What remains of K below the noise level of its largest eigenvalue is noise, and a polynomial for such small
        values would overflow. */
     double noise = self->q > 0 ? mrc_noise_level(centers->real) * theta[0] : 0;
-    b = fmax(MARGIN * b, fmax(noise, 1e-12 * self->mean)); /* nothing left: any polynomial will do */
+    /* the lower bound applies if R is nearly 0: any polynomial is right then */
+    b = fmax(MARGIN * b, fmax(noise, 1e-12 * self->mean));
     if (!(b > 0)) b = 1;
     a = fmin(fmax(a, b / WIDEST), b / 2);
     for (self->degree = 0; self->degree < MRC_LARGEST_DEGREE; self->degree++)
@@ -319,6 +322,7 @@ static mercer_status evaluate_strips(mrc_preconditioner *self, const mercer_matr
     return MERCER_OK;
 }
 
+/* Evaluate K and F: at once with a single shard, else strip by strip. */
 static mercer_status evaluate_all(mrc_preconditioner *self)
 {
     mrc_centers *centers = self->centers;
@@ -367,6 +371,7 @@ static mercer_status rayleigh_ritz(mrc_preconditioner *self, const mercer_matrix
     return backend->ops->scale_columns(backend, v, self->scale);
 }
 
+/* Compute theta and G, F from U, and drop the columns whose eigenvalues are noise. */
 static mercer_status make_basis(mrc_preconditioner *self, double *theta)
 {
     mrc_backend *backend = self->centers->backend;
@@ -404,6 +409,7 @@ static mercer_status allocate(mrc_preconditioner *self, int64_t c, mercer_dtype 
     return mrc_matrix_create(backend, &self->all, p, c, real, "vectors of the preconditioner");
 }
 
+/* Compute the coarse space, store K, then choose the polynomial, which needs products with the stored K. */
 static mercer_status build(mrc_preconditioner *self, int64_t c, const mrc_preconditioner_sizes *options, double tau)
 {
     mrc_centers *centers = self->centers;

@@ -33,7 +33,7 @@ typedef struct mrc_preconditioner {
     double mean;                                 /* mean of the diagonal of K */
 } mrc_preconditioner;
 
-/* Create a preconditioner for fields of c columns. To be destroyed even if it fails. */
+/* Create a preconditioner for fields of c columns. The caller must destroy it even if the call fails. */
 mercer_status mrc_preconditioner_create(mrc_preconditioner *out, mrc_centers *centers, int64_t c,
                                         const mrc_preconditioner_sizes *options, double tau);
 void mrc_preconditioner_destroy(mrc_preconditioner *self);

@@ -33,7 +33,7 @@ static mercer_status measure(mrc_backend *backend, const mercer_matrix *k, const
     mercer_matrix corner = mrc_columns(k, 0, s), rest = mrc_columns(k, s, t);
     for (int64_t i = 0; i < s; i++) mrc_store(k, i, i, mrc_load(k, i, i) * (1 + JITTER));
     MRC_TRY(backend->ops->cholesky(backend, &corner, &bad));
-    if (bad >= 0) return MERCER_OK; /* singular: as smooth as possible, roughness 0 */
+    if (bad >= 0) return MERCER_OK; /* K(S, S) is numerically singular: very smooth, roughness 0 */
     MRC_TRY(backend->ops->triangular_solve(backend, &corner, false, &rest));
     MRC_TRY(backend->ops->column_dots(backend, &rest, &rest, sums));
     double left = 0, whole = 0;

@@ -49,7 +49,7 @@ mercer_status mrc_centers_create(mrc_centers *out, mrc_backend *backend, mrc_com
                         comm->ranks, out->all_shards);
     out->first_shard = (int)begin;
     out->shards = (int)shards;
-    MRC_TRY(mrc_comm_link(comm, home == MRC_CUDA ? backend->device : -1));
+    MRC_TRY(mrc_comm_link(comm, home != MRC_HOST ? backend->device : -1));
     MRC_TRY(mrc_alloc(backend->context, &out->shard, shards, sizeof *out->shard, "the shards of the centers"));
     mrc_comm_rows(comm, p, comm->rank, &out->first, &rows);
     for (int64_t i = 0; i < shards; i++) {
@@ -135,7 +135,7 @@ mercer_status mrc_centers_transpose(mrc_centers *centers, const mercer_matrix *x
         mercer_matrix z = mrc_centers_part(centers, &centers->z, i), out = mrc_centers_part(centers, h, i);
         mrc_pair pair = mrc_points_pair(centers, x, &z);
         pair.short_weights = short_weights;
-        int64_t again = z.rows - (kept ? kept[i].columns : 0); /* number of columns to evaluate again */
+        int64_t again = z.rows - (kept ? kept[i].columns : 0); /* number of columns that were not cached */
         mrc_count_product(centers, x->rows, z.rows, g->cols);
         mrc_count_product(centers, x->rows, again, x->cols);
         MRC_TRY(centers->backend->ops->kernel_transpose(centers->backend, &pair, g, &out, kept ? &kept[i] : &nothing));
@@ -215,6 +215,7 @@ typedef struct predict_job {
     mrc_kept *kept;
 } predict_job;
 
+/* Part of a sum over shards: the prediction from one shard. */
 static mercer_status predict_part(mrc_centers *centers, int shard, const mercer_matrix *part, void *argument)
 {
     const predict_job *job = argument;
@@ -235,6 +236,7 @@ typedef struct fields_job {
     bool exact;
 } fields_job;
 
+/* Part of a sum over shards: U_s' V_s. */
 static mercer_status inner_part(mrc_centers *centers, int shard, const mercer_matrix *part, void *argument)
 {
     fields_job *job = argument;
@@ -256,6 +258,7 @@ mercer_status mrc_centers_gram(mrc_centers *centers, const mercer_matrix *u, con
     return mrc_centers_sum(centers, out, inner_part, &job);
 }
 
+/* Part of a sum over shards: the column sums of U_s times V_s. */
 static mercer_status dots_part(mrc_centers *centers, int shard, const mercer_matrix *part, void *argument)
 {
     fields_job *job = argument;

@@ -28,15 +28,15 @@ typedef struct mrc_shard {
 
 /* Points that many products use, and their packed form. */
 typedef struct mrc_packed_points {
-    mercer_matrix points; /* the whole matrix; no data: free slot */
+    mercer_matrix points; /* complete matrix that was packed; without data: free slot */
     mrc_packed *packed;
 } mrc_packed_points;
 
 enum { MRC_MOST_PACKED = 6 };
 
-/* Progress callback of set-up. share: fraction done, negative if unknown. */
+/* Progress callback of set-up. share: fraction of the phase that is done; negative if unknown. */
 typedef void (*mrc_notice)(void *user, const char *what, double share);
-#define MRC_READY "ready" /* the last notice: from here on samples are used */
+#define MRC_READY "ready" /* the last notice: set-up is complete and the samples are read next */
 
 typedef struct mrc_centers {
     mercer_context *context;
@@ -55,12 +55,12 @@ typedef struct mrc_centers {
     mrc_shard *shard;     /* (shards) */
     double flops;         /* flops of the products below: 2 per multiply-add; kernel functions are not counted */
     mrc_packed_points packed[MRC_MOST_PACKED]; /* points that the backend has packed */
-    bool half;                                 /* products may be rounded to half precision */
+    bool half;                                 /* kernel products may be computed in half precision */
     mrc_notice notice;                         /* progress callback of set-up, or NULL */
     void *notice_user;
 } mrc_centers;
 
-/* Report a phase of set-up, which may take seconds before the first step. */
+/* Report a phase of set-up, because set-up may take seconds before the first step. */
 static inline void mrc_centers_tell(const mrc_centers *centers, const char *what, double share)
 {
     if (centers->notice) centers->notice(centers->notice_user, what, share);
@@ -100,12 +100,12 @@ mercer_status mrc_centers_transpose(mrc_centers *centers, const mercer_matrix *x
 /* Return whether c columns of weights should be rounded by the backend's round_half before products with cached
    values. */
 bool mrc_centers_short_weights(const mrc_centers *centers, int64_t c);
-/* Compute the field H = K(Z, B) W, or add to it, for any points B and weights W that every rank has. */
+/* Compute the field H = K(Z, B) W, or H += K(Z, B) W, for points B and weights W that are the same on every rank. */
 mercer_status mrc_centers_apply(mrc_centers *centers, const mercer_matrix *b, const mercer_matrix *w,
                                 const mercer_matrix *h, bool add);
 /* Compute and store the field K (rows, b) = K(Z, B). */
 mercer_status mrc_centers_eval(mrc_centers *centers, const mercer_matrix *b, const mercer_matrix *k);
-/* Compute the field H = alpha U A + beta H for a field U and a matrix A that every rank has. */
+/* Compute the field H = alpha U A + beta H for a field U and a matrix A that is the same on every rank. */
 mercer_status mrc_centers_multiply(mrc_centers *centers, double alpha, const mercer_matrix *u, const mercer_matrix *a,
                                    double beta, const mercer_matrix *h);
 /* Return the part of a field that belongs to local shard i. */
@@ -139,19 +139,19 @@ int64_t mrc_collect_rows(int64_t p, int shards);
    kept is NULL. */
 mercer_status mrc_centers_times(mrc_centers *centers, const mercer_matrix *kept, const mercer_matrix *v,
                                 const mercer_matrix *out);
-/* Create and compute that matrix K(Z here, Z); the caller owns it. */
+/* Create and compute K(Z here, Z) as mrc_centers_times takes it; the caller owns the matrix. */
 mercer_status mrc_centers_keep(mrc_centers *centers, mercer_matrix *out);
 /* Return all p centers in one matrix: a view of them with one rank, else a copy owned by the scope. */
 mercer_status mrc_centers_gather_all(mrc_centers *centers, mrc_scope *scope, mercer_matrix *all);
-/* Add factor * from (count, k) to rows `ids` of a field, for those rows that this rank has. */
+/* Add factor * from (count, k) to rows `ids` of a field. Each rank adds to the rows it has and ignores the others. */
 mercer_status mrc_centers_scatter_add(mrc_centers *centers, const mercer_matrix *field, const int64_t *ids,
                                       int64_t count, const mercer_matrix *from, double factor);
 
 /*
  * Points that occur in many products can be packed once: every product here finds the packed form by the address of the
  * points. mrc_points_pack packs the current values of rows first .. first + count - 1 of `whole`. A caller that changes
- * them must pack them again, and must call mrc_points_forget before they are released. If the backend has no packed
- * form, nothing happens.
+ * them must pack them again, and must call mrc_points_forget before they are released. Without effect if the backend
+ * has no packed form.
  */
 mercer_status mrc_points_pack(mrc_centers *centers, const mercer_matrix *whole, int64_t first, int64_t count);
 void mrc_points_forget(mrc_centers *centers, const mercer_matrix *whole);
@@ -169,7 +169,7 @@ mercer_status mrc_points_eval(mrc_centers *centers, const mercer_matrix *a, cons
    w is NULL. */
 mercer_status mrc_points_store(mrc_centers *centers, const mercer_matrix *a, const mercer_matrix *b,
                                const mercer_matrix *w, const mercer_matrix *y, const mrc_stored *to);
-/* Compute C = alpha op(A) op(B) + beta C and count its flops. */
+/* Compute C = alpha op(A) op(B) + beta C and add its flops to the count of the centers. */
 mercer_status mrc_counted_gemm(mrc_centers *centers, bool transpose_a, bool transpose_b, double alpha,
                                const mercer_matrix *a, const mercer_matrix *b, double beta, const mercer_matrix *c);
 /* The same for a B that is not transposed, by the backend's split_gemm if half precision is allowed. */

@@ -4,7 +4,7 @@
  * has, added to the rows of their owners.
  *
  * Collecting count rows of k elements sends each of them from its owner to all: count k (R - 1) / R elements per rank.
- * If the ranks' GPUs exchange directly, they go from source to destination without the host.
+ * If GPUs can exchange data directly, the rows do not pass through host memory.
  *
  * Also products Y = K(Z,Z) V, p^2 (d + k) multiply-adds, or p^2 k with a stored K(Z,Z). With several shards Z and V are
  * collected in blocks of as many centers as a shard has, 256 to 4096 of them, so that memory stays O(4096 (d + k)).
@@ -41,6 +41,7 @@ typedef struct collection {
     mercer_matrix packed; /* (count, k) rows by owner, in memory that messages can use */
 } collection;
 
+/* Sort the wanted rows by owner, with a counting sort over the ranks. */
 static mercer_status open_collection(mrc_centers *centers, mrc_scope *scope, const mercer_matrix *field,
                                      const int64_t *ids, int64_t count, collection *out)
 {
@@ -67,7 +68,7 @@ static mercer_status open_collection(mrc_centers *centers, mrc_scope *scope, con
     return MERCER_OK;
 }
 
-/* Exchange the rows of the list: afterwards all ranks have those of every rank, packed in the order of the ranks. */
+/* Exchange the rows of the list, so that every rank has all of them, packed in the order of the ranks. */
 static mercer_status share_rows(mrc_centers *centers, const mercer_matrix *field, const collection *list)
 {
     mrc_comm *comm = centers->comm;
@@ -128,16 +129,16 @@ mercer_status mrc_centers_scatter_add(mrc_centers *centers, const mercer_matrix 
 
 /* ---- Ranges -------------------------------------------------------------------------------------------------- */
 
-/* Return the rows of `matrix`, whose first row is number `begins`, that are in the range of count rows from `first`
-   on. */
+/* Return the rows of `matrix` that are in the global range of `count` rows from `first` on. begins: global index of the
+   first row of `matrix`. */
 static mercer_matrix overlap(const mercer_matrix *matrix, int64_t begins, int64_t first, int64_t count)
 {
     int64_t begin = mrc_max(begins, first), end = mrc_min(begins + matrix->rows, first + count);
     return end > begin ? mrc_rows(matrix, begin - begins, end - begin) : mrc_rows(matrix, 0, 0);
 }
 
-/* All-gather: each rank has written its own rows to `out`; receive the others'. `out` must be memory that messages can
-   use. */
+/* All-gather: each rank has written its own rows to `out` and receives those of the others. `out` must be in memory
+   that the transport can use. */
 static mercer_status gather(mrc_centers *centers, int64_t first, const mercer_matrix *out)
 {
     mrc_comm *comm = centers->comm;
@@ -152,6 +153,7 @@ static mercer_status gather(mrc_centers *centers, int64_t first, const mercer_ma
     return mrc_comm_gather(comm, out->memory, pieces);
 }
 
+/* All-gather to any memory, through host memory if the transport cannot use `out` directly. */
 static mercer_status share(mrc_centers *centers, int64_t first, const mercer_matrix *out)
 {
     if (mrc_comm_memory(centers->comm, out->memory) == out->memory) return gather(centers, first, out);
@@ -175,7 +177,7 @@ mercer_status mrc_centers_gather_all(mrc_centers *centers, mrc_scope *scope, mer
 {
     *all = centers->z;
     if (centers->comm->ranks == 1)
-        return MERCER_OK; /* do not test z.rows == p instead: one of several ranks may have all rows */
+        return MERCER_OK; /* z.rows == p would be the wrong test: with several ranks one of them may have all rows */
     MRC_TRY(mrc_scope_points(scope, centers, all, centers->p, "all centers"));
     return mrc_centers_range(centers, NULL, 0, centers->p, all);
 }
@@ -188,8 +190,8 @@ int64_t mrc_collect_rows(int64_t p, int shards)
     return mrc_min(p, mrc_min(MRC_COLLECT_BLOCK, mrc_max(LEAST_COLLECTED, shard)));
 }
 
-/* Return whether there is one shard, so that nothing needs to be collected. (With more, blocks of centers are added in
-   the same order for any number of ranks.) */
+/* Return whether there is only one shard, so that nothing needs to be collected. The number of ranks must not decide
+   this: with several shards, blocks are added in the same order for any number of ranks. */
 static bool is_alone(const mrc_centers *centers)
 {
     return centers->all_shards == 1;

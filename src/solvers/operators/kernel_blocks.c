@@ -6,8 +6,8 @@
  *                             cache (2 m p c)
  *   transpose  H = K' G       from what was stored (2 m p c), the rest evaluated again
  *
- * Cache: K(X, Z_s) (n, rows_s) for each shard, filled batch by batch and multiplied in place: m p reads instead of m p
- * d multiplications. The cache may be in half precision, half as large: values between 0 and 1 then change by at most
+ * Cache: K(X, Z_s) (n, rows_s) for each shard, filled batch by batch. A product then takes m p reads instead of m p d
+ * multiplications. The cache may be in half precision, half as large: values between 0 and 1 then change by at most
  * 2^-12 (2^-11 relative).
  */
 #include "solvers/operators/kernel_blocks.h"
@@ -17,6 +17,7 @@
 
 #include <string.h>
 
+/* Return the bytes of a batch's block in a shard. */
 static int64_t block_bytes(const mrc_kernel_blocks *self, int shard, int64_t rows)
 {
     return rows * self->centers->shard[shard].rows * mrc_dtype_size(self->centers->real);
@@ -29,6 +30,7 @@ static int64_t most_room(const mrc_kernel_blocks *self, int shard)
            mrc_dtype_size(self->centers->real);
 }
 
+/* Allocate the buffers for a batch's block, each shard in proportion to its centers. */
 static mercer_status create_room(mrc_kernel_blocks *self, int64_t keep_bytes)
 {
     mrc_centers *centers = self->centers;
@@ -43,6 +45,7 @@ static mercer_status create_room(mrc_kernel_blocks *self, int64_t keep_bytes)
     return MERCER_OK;
 }
 
+/* Allocate the cache of all samples. Rows are marked in `have` when they are filled. */
 static mercer_status create_cache(mrc_kernel_blocks *self, mercer_dtype stored)
 {
     mrc_centers *centers = self->centers;
@@ -89,6 +92,7 @@ void mrc_kernel_blocks_cost(const mrc_problem *problem, int64_t keep_bytes, int 
 
 /* ---- Cache --------------------------------------------------------------------------------------------------- */
 
+/* Return whether all rows of the batch are in the cache. */
 static bool all_cached(const mrc_kernel_blocks *self, const mercer_batch *batch)
 {
     if (!self->cached || !batch->rows) return false;
@@ -107,6 +111,7 @@ static mercer_matrix kept_block(const mrc_kernel_blocks *self, int shard, int64_
     return block;
 }
 
+/* Return whether the buffers can hold a batch's block in every shard. */
 static bool has_room(const mrc_kernel_blocks *self, int64_t rows)
 {
     for (int i = 0; i < self->centers->shards; i++)
@@ -163,6 +168,7 @@ static mercer_status multiply_part(mrc_centers *centers, int shard, const mercer
     return centers->backend->ops->rows_product(centers->backend, &stored, false, &w, part);
 }
 
+/* Part of a sum over shards: the prediction from one shard and its temporary centers. */
 static mercer_status forward_part(mrc_centers *centers, int shard, const mercer_matrix *part, void *argument)
 {
     const predict_job *job = argument;

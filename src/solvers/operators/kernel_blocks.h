@@ -22,17 +22,19 @@ typedef struct mrc_kernel_blocks {
     unsigned char *have;  /* (n) nonzero for the rows of the cache that are filled */
     bool cached;
     bool from_cache;    /* products of the current batch use the cache */
-    bool again;         /* and its rows have been multiplied once */
-    bool rounds;        /* set by the owner: G is rounded by round_half if short_weights says so */
-    bool short_weights; /* of the last forward: a rounded G saves time */
+    bool again;         /* the rows of the current batch were already multiplied once */
+    bool rounds;        /* set by the owner: G should be rounded by round_half where short_weights is true */
+    bool short_weights; /* set by the last forward product: transpose is faster with a rounded G */
 } mrc_kernel_blocks;
 
 /* Create kernel blocks. keep_bytes: limit of the buffers for a batch's block; only the useful part is allocated.
-   samples > 0: cache K(X, Z) for that number of samples, in the type `stored`. To be destroyed even if it fails. */
+   samples > 0: cache K(X, Z) for that number of samples, in the type `stored`. The caller must destroy the object even
+   if the call fails. */
 mercer_status mrc_kernel_blocks_create(mrc_kernel_blocks *out, mrc_centers *centers, int64_t most_rows,
                                        int64_t keep_bytes, int64_t samples, mercer_dtype stored);
 void mrc_kernel_blocks_destroy(mrc_kernel_blocks *kernel_blocks);
-/* Compute the bytes of block and cache, and the work of filling the cache; cache_data as in mercer_plan. */
+/* Compute the bytes of the batch's block and of the cache, and the work of filling the cache; cache_data as in
+   mercer_plan. */
 void mrc_kernel_blocks_cost(const mrc_problem *problem, int64_t keep_bytes, int cache_data, mrc_cost *out);
 
 /* Prepare the products of a batch without computing one: fill the cache if there is one. */

@@ -2,14 +2,16 @@
 /*
  * Pairs of points for the fused products, and the packed forms of points that many products use.
  *
- * A packed form is found by address: a view whose rows are inside a packed matrix uses it. So no signature between here
- * and the loop that knows which points recur needs it; in return this loop must report when they change. Cost: one pass
- * over the points for each packing; the backend's form takes 1 or 2 bytes per coordinate.
+ * A packed form is found by address: it is used for every view whose rows are inside a packed matrix. This way it need
+ * not be passed through the functions between a solver, which knows the points that recur, and the products. In return
+ * the solver must report when the points change. Cost: one pass over the points for each packing; the backend's form
+ * takes 1 or 2 bytes per coordinate.
  */
 #include "solvers/operators/center_shards.h"
 
 #include "core/matrix.h"
 
+/* Return the distance of two rows in bytes. */
 static int64_t row_bytes(const mercer_matrix *matrix)
 {
     return matrix->ld * mrc_dtype_size(matrix->dtype);

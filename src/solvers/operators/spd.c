@@ -4,20 +4,21 @@
  *
  *   L L' = A + (shift + jitter) I        A (p, p) symmetric positive semi-definite up to rounding, in the type of L
  *   jitter = rho tr(A)/p,                rho = 0, then 16 eps p, 160 eps p, ... up to 1e-4; in float up to 1
- *   or (L L')^-1 in its place, of several matrices at once where none of them needs a jitter
+ *   or (L L')^-1 in place of L, for several matrices in one call if none of them needs a jitter
  *
  * Cost: p^3/3 flops and p^2 (d or 1) to form A again, for each attempt; p^2 numbers, in memory of the caller.
  *
- * Why 16 eps p: Cholesky commits an error of up to about p eps times the diagonal. So an eigenvalue below that may come
- * out negative, or as a positive pivot that is nothing but rounding: a factor with a squared pivot below 4 eps p counts
- * as failed too (a squared pivot is never smaller than the smallest eigenvalue). Coinciding centers make K(Z,Z)
- * singular and need the jitter, which then divides their weight among them.
+ * Why 16 eps p: Cholesky commits an error of up to about p eps times the diagonal. So a smaller eigenvalue may be
+ * computed as negative, which makes the factorization fail, or as a positive pivot that consists of rounding errors.
+ * Hence a factor with a squared pivot below 4 eps p also counts as failed (a squared pivot is never smaller than the
+ * smallest eigenvalue). Coinciding centers make K(Z,Z) singular and need the jitter, which then divides their weight
+ * among them.
  *
  * When can a solution be rounded? x = (K + mu I)^-1 b is computed in double and rounded to type real (unit roundoff u),
  * which changes K x by at most u |x| |K|_2 <= u |x| trace K. Where K is nearly singular |x| is huge and the rounded x
- * useless. Because |x| <= |b| / mu, a shift mu = 10 u trace K keeps the damage below |b|/10 whatever K is: relative to
- * the mean of the diagonal that is 10 u b. It is applied only where |x| shows that it is needed, since it makes the
- * solve inexact by mu x.
+ * useless. Because |x| <= |b| / mu, a shift mu = 10 u trace K keeps the error below |b|/10 for any K. Relative to the
+ * mean of the diagonal, it is 10 u times the number of rows. The shift makes the solution inexact by mu x, so it is
+ * applied only if |x| is too large.
  */
 #include "solvers/operators/spd.h"
 
@@ -31,6 +32,7 @@ static const double LARGEST_JITTER = 1e-4, ROUNDING_HARM = 0.1;
 /* Factors in float are only used in preconditioners, which may be inaccurate. */
 static const double LARGEST_FLOAT_JITTER = 1;
 
+/* Return a view of the diagonal as a column. */
 static mercer_matrix diagonal_of(const mercer_matrix *a)
 {
     mercer_matrix diagonal = *a;
@@ -79,6 +81,8 @@ static mercer_status form(mrc_centers *centers, const mrc_spd *job, const mercer
     return backend->ops->axpby(backend, job->shift + relative * *mean, ones, 1, &diagonal);
 }
 
+/* Factor with rising jitter until it succeeds. A is formed again for each attempt, because factorization overwrites
+   it. */
 static mercer_status try_factors(mrc_centers *centers, const mrc_spd *job, const mercer_matrix *l,
                                  const mercer_matrix *ones, double *pivots, double *relative, double *mean)
 {
@@ -193,8 +197,8 @@ mercer_status mrc_points_trace(mrc_centers *centers, const mercer_matrix *points
     return MERCER_OK;
 }
 
-/* Set up the factorization of K(B,B). K(B,B) = 0 (a linear kernel, points at 0) has no scale for a shift; any shift
-   will do, since nothing can be fitted. */
+/* Set up the factorization of K(B,B). If K(B,B) = 0 (a linear kernel, points at 0), a shift has no scale; any value is
+   right then, because nothing can be fitted. */
 static mercer_status describe(mrc_centers *centers, const mercer_matrix *points, mrc_factor *factor, mrc_spd *job)
 {
     MRC_TRY(mrc_points_trace(centers, points, &factor->trace));
@@ -203,6 +207,7 @@ static mercer_status describe(mrc_centers *centers, const mercer_matrix *points,
     return MERCER_OK;
 }
 
+/* Return the absolute shift that was added to the diagonal. */
 static double total_shift(const mrc_spd *job, const mrc_factor *factor)
 {
     return job->shift + factor->relative * factor->trace / (double)factor->l.rows;

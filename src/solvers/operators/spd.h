@@ -26,7 +26,7 @@ mercer_status mrc_spd_factor(mrc_centers *centers, const mrc_spd *job, const mer
 
 /* Return half a unit in the last place of 1. */
 double mrc_unit_roundoff(mercer_dtype real);
-/* Compute |A|_F of a matrix that every rank has. */
+/* Compute |A|_F of a matrix that is the same on every rank. */
 mercer_status mrc_matrix_norm(mrc_backend *backend, const mercer_matrix *a, double *out);
 /* Compute the trace of K(B,B) of points (b, d). */
 mercer_status mrc_points_trace(mrc_centers *centers, const mercer_matrix *points, double *trace);
@@ -45,7 +45,7 @@ mercer_status mrc_factor_kernel(mrc_centers *centers, const mercer_matrix *point
    inverted with its shift. */
 mercer_status mrc_invert_kernels(mrc_centers *centers, int64_t count, const mercer_matrix *points, mrc_factor *factors,
                                  const mercer_matrix *room, bool *sound);
-/* Return the relative shift from which on a solution can be rounded to `real` without harm. */
+/* Return the smallest relative shift with which a solution of b equations can be rounded to `real`, see spd.c. */
 double mrc_factor_safe_shift(mercer_dtype real, int64_t b);
 /* Return true if rounding the solution x of (L L') x = b to `real` may change K x by more than a tenth of |b|. */
 bool mrc_factor_too_rough(const mrc_factor *factor, mercer_dtype real, double x_norm, double b_norm);

@@ -7,18 +7,18 @@
  *   X = K(Z_b,Z_b)^-1 B       by a Cholesky factor in double, b^3/3 for each solve; or by the inverse itself, stored
  *                             in type real: 7/3 b^3 once, then 2 b^2 c per solve, one product on a GPU
  *
- * If inverses are stored, several are computed at a time, by one call of the backend; one that needs a shift is
- * computed again on its own.
+ * If inverses are stored, several are computed by one call of the backend. Those that need a shift are computed again
+ * one by one.
  *
  * Memory: a sorted copy of the centers, p d; 8 b^2, or 16 b^2 for each of the inverses that are computed together;
  * inverses p b. On R ranks each has its part of the sorted copy and every R-th inverse, and the rank that has the
  * inverse of a block sends X (b, c) to the others. All ranks compute all inverses, because the shift that one block
  * needs is the minimum for the next.
  *
- * Rounding. x is stored in type real (unit roundoff u), so x with u |x| |K| > |b|/10 would do harm; a relative shift of
- * 10 u b on the diagonal prevents it (spd.c). A factor is checked with each x. A stored inverse, which is itself
- * rounded, is checked by its norm: u |K^-1| trace K <= 1/10, where the norm is estimated by power iteration (from
- * below, by a few percent, which is less than the margin of the rule).
+ * Rounding. x is stored in type real (unit roundoff u), so an x with u |x| |K| > |b|/10 is too inaccurate; a relative
+ * shift of 10 u b on the diagonal prevents this (spd.c). A factor is checked with each x. A stored inverse, which is
+ * itself rounded, is checked by its norm: u |K^-1| trace K <= 1/10, where the norm is estimated by power iteration
+ * (from below, by a few percent, which is less than the margin of the rule).
  */
 #include "solvers/projectors/blocks.h"
 
@@ -31,6 +31,7 @@
 
 enum { POWER_STEPS = 8, DRAWN = 4096 };
 
+/* Return the number of blocks; the last may be smaller. */
 static int64_t block_count(int64_t p, int64_t size)
 {
     return (p + size - 1) / size;
@@ -73,6 +74,7 @@ static void draw_order(const mrc_blocks *self, int64_t first, int64_t count, int
     mrc_random_permutations(self->centers->context->threads, rng, self->centers->p, first, count, ids);
 }
 
+/* Draw the order of the centers and list this rank's rows in it, with the bounds of the blocks in each shard. */
 static mercer_status sort_rows(mrc_blocks *self)
 {
     mrc_centers *centers = self->centers;
@@ -120,10 +122,11 @@ static mercer_status factor_block(mrc_blocks *self, const mercer_matrix *points,
     *out =
         (mrc_factor){.l = mrc_shaped(&self->factor, points->rows, points->rows), .room = room, .relative = self->shift};
     MRC_TRY(mrc_factor_kernel(&self->sorted, points, out));
-    self->shift = out->relative; /* the next block will need what this one needed */
+    self->shift = out->relative; /* the next block will need about the same shift */
     return MERCER_OK;
 }
 
+/* Log that blocks need a shift: a warning the first time, then details for debugging. */
 static void say_shifted(mrc_blocks *self, double safe)
 {
     mrc_centers *centers = self->centers;
@@ -137,7 +140,8 @@ static mercer_status estimate_norm(mrc_blocks *self, const mercer_matrix *a, dou
 {
     mrc_centers *centers = &self->sorted;
     mrc_backend *backend = centers->backend;
-    mercer_matrix pair, column = mrc_columns(a, 0, 1); /* start: orthogonal to the top eigenvector only by accident */
+    /* start vector; it is hardly ever orthogonal to the top eigenvector */
+    mercer_matrix pair, column = mrc_columns(a, 0, 1);
     MRC_SCOPE(scope, centers->context);
     MRC_TRY(mrc_scope_matrix(&scope, backend, &pair, a->rows, 2, centers->real, "a vector"));
     mercer_matrix x = mrc_columns(&pair, 0, 1), y = mrc_columns(&pair, 1, 1);
@@ -151,7 +155,7 @@ static mercer_status estimate_norm(mrc_blocks *self, const mercer_matrix *a, dou
     }
 }
 
-/* Round an inverse to type real; *fits: whether that does no harm. */
+/* Round an inverse to type real; *fits: whether it is still accurate enough. */
 static mercer_status keep_inverse(mrc_blocks *self, const mrc_factor *factor, const mercer_matrix *inverse, bool *fits)
 {
     mrc_backend *backend = self->sorted.backend;
@@ -166,6 +170,7 @@ static mercer_status keep_inverse(mrc_blocks *self, const mrc_factor *factor, co
     return MERCER_OK;
 }
 
+/* Invert one block, and again with the safe shift if its rounded inverse is too inaccurate. */
 static mercer_status invert_block(mrc_blocks *self, const mercer_matrix *points, const mercer_matrix *inverse)
 {
     double safe = mrc_factor_safe_shift(self->sorted.real, points->rows), least = 0;
@@ -195,11 +200,12 @@ static mercer_status invert_blocks(mrc_blocks *self, int64_t count, const mercer
     MRC_TRY(mrc_invert_kernels(&self->sorted, count, points, factors, &room, sound));
     for (int64_t i = 0; i < count; i++)
         if (sound[i]) MRC_TRY(keep_inverse(self, &factors[i], inverses[i], &sound[i]));
-    for (int64_t i = 0; i < count; i++) /* second loop: invert_block overwrites the shared buffers */
+    for (int64_t i = 0; i < count; i++) /* a second loop, because invert_block overwrites the shared buffers */
         if (!sound[i]) MRC_TRY(invert_block(self, &points[i], inverses[i]));
     return MERCER_OK;
 }
 
+/* Factor and solve, and again with the safe shift if the rounded solution is too inaccurate. */
 static mercer_status solve_by_factor(mrc_blocks *self, const mercer_matrix *points, const mercer_matrix *b,
                                      const mercer_matrix *wide, const mercer_matrix *x)
 {
@@ -323,7 +329,7 @@ mercer_status mrc_blocks_create(mrc_blocks *out, mrc_centers *centers, int64_t s
     memset(out->sorted.packed, 0, sizeof out->sorted.packed);
     memset(&out->sorted.own, 0, sizeof out->sorted.own);
     out->count = block_count(centers->p, mrc_min(size, centers->p));
-    out->size = (centers->p + out->count - 1) / out->count; /* as even as possible */
+    out->size = (centers->p + out->count - 1) / out->count; /* blocks of nearly the same size */
     out->count = block_count(centers->p, out->size);
     return create(out, keep_inverses, together);
 }

@@ -18,14 +18,14 @@ typedef struct mrc_blocks {
     int64_t *order;      /* (rows) sorted row i is row order[i] of a field */
     int64_t *place;      /* (rows) sorted row i is row place[i] of its block */
     int64_t *before;     /* (shards, count + 1) number of rows of a shard in earlier blocks */
-    double shift;        /* minimum relative shift of a block; rises when a block turns out to need more */
+    double shift;        /* minimum relative shift of a block; raised when a block needs more */
     /* scratch (size, size) f64, times the number of inverses that are computed together */
     mercer_matrix factor, room;
     mercer_matrix *inverses; /* (count) type real, or NULL if not stored; each of R ranks has every R-th of them */
 } mrc_blocks;
 
 /* Create blocks of at most `size` centers. keep_inverses: store one matrix per block instead of factoring at each
-   solve; together: compute several inverses at a time. To be destroyed even if it fails. */
+   solve; together: compute several inverses at a time. The caller must destroy the object even if the call fails. */
 mercer_status mrc_blocks_create(mrc_blocks *out, mrc_centers *centers, int64_t size, bool keep_inverses, bool together,
                                 double jitter, uint64_t seed);
 void mrc_blocks_destroy(mrc_blocks *blocks);
@@ -38,8 +38,8 @@ int64_t mrc_blocks_rows(const mrc_blocks *blocks, int64_t block);
 /* Get the points of a block: a view with one shard, else collected in room (size, d); ids (size) is scratch. */
 mercer_status mrc_blocks_points(mrc_blocks *blocks, int64_t block, int64_t *ids, const mercer_matrix *room,
                                 mercer_matrix *out);
-/* Compute X (rows of the block, c) real = K(Z_b,Z_b)^-1 B, with a shift if rounding X would do harm otherwise. wide
-   (size, c) f64 is scratch. */
+/* Compute X (rows of the block, c) real = K(Z_b,Z_b)^-1 B, with a shift on the diagonal if X would be too inaccurate
+   after rounding. wide (size, c) f64 is scratch. */
 mercer_status mrc_blocks_solve(mrc_blocks *blocks, int64_t block, const mercer_matrix *points, const mercer_matrix *b,
                                const mercer_matrix *wide, const mercer_matrix *x);
 

@@ -6,14 +6,14 @@
  *   Y = K(Z,Z_s) E (s Lambda)^-1/2                so that Y Y' is the Nystrom K(Z,Z)        (p, q), p s d
  *   Y'Y = V W V'                                  eigenvalues W of Y Y'                     (q, q), p q^2
  *   U = Y V W^-1/2                                its eigenvectors                          (p, q)
- *   U <- U C^-T with U'U = C C'                   repeated against rounding                 (p, q), 2 p q^2
+ *   U <- U C^-T with U'U = C C'                   once more, because of rounding errors                 (p, q), 2 p q^2
  *
  * U is not orthonormal after the fourth line where w_i is small: an error eps in Y'Y becomes eps w_1/w_i in U'U.
  * Directions with lambda_i or w_i below the noise level (1e-6 of the largest in float, 1e-12 in double) are left out;
- * the last line, the second half of a "Cholesky QR 2", repairs the others, leading ones least changed.
+ * the last line, the second half of a "Cholesky QR 2", makes the others orthonormal and changes the leading ones least.
  *
  * (s Lambda)^-1/2 is applied to the small matrices only: Y itself is never scaled, and U takes its place, 4096 rows at
- * a time. Memory: p q, and for a moment s^2 and some q^2.
+ * a time. Memory: p q, and during creation also s^2 and a few matrices of q^2.
  */
 #include "solvers/projectors/projector.h"
 
@@ -59,6 +59,7 @@ typedef struct basis {
     double *scale;         /* (q) (s lambda)^-1/2 */
 } basis;
 
+/* Allocate the small matrices. The strip has fewer rows if this rank has few centers. */
 static mercer_status basis_create(basis *self, mrc_scope *scope)
 {
     mrc_backend *backend = self->backend;
@@ -159,6 +160,7 @@ static mercer_status straighten(basis *self)
     return transform(self, k);
 }
 
+/* Make the columns of U orthonormal; their number may fall. */
 static mercer_status orthonormalize(mrc_coarse *out, mrc_centers *centers, double *scale)
 {
     basis self = {.centers = centers, .backend = centers->backend, .out = out, .scale = scale};

@@ -4,8 +4,8 @@
  *
  *   K(Z,Z) theta = h,   r = h - K(Z,Z) theta,   reported: |r| / |h|                    h, theta, r fields (rows, c)
  *
- * Each kind keeps r up to date. Its norm is computed here in the same way for all of them, so that the reported
- * residual is the one that remains in h. Cost: O(p c) in addition to that of the kind.
+ * Each kind of projector updates r as it goes. Its norm is computed here, so that the reported residual is that of the
+ * returned h for all kinds. Cost: O(p c) in addition to that of the kind.
  */
 #include "solvers/projectors/projector.h"
 
@@ -16,7 +16,7 @@
 
 extern const mrc_projector_ops mrc_projector_exact, mrc_projector_ep2, mrc_projector_pcg, mrc_projector_bgs;
 
-/* The planner uses the first one that suits. */
+/* In order of preference: the planner uses the first one whose `suits` returns a reason. */
 static const mrc_projector_ops *const kinds[] = {
     &mrc_projector_exact,
     &mrc_projector_ep2,
@@ -58,6 +58,7 @@ void mrc_projector_cost(const mrc_projector_ops *ops, const mrc_problem *problem
 
 /* ---- Life ---------------------------------------------------------------------------------------------------- */
 
+/* Check the ranges of the options. */
 static mercer_status check_options(mercer_context *context, const mrc_projector_options *options)
 {
     if (options->nystrom < 0 || options->eigenpairs < 0 || options->passes < 1 || options->block < 1)
@@ -96,6 +97,7 @@ void mrc_projector_free(mrc_projector *projector)
 
 /* ---- One projection ------------------------------------------------------------------------------------------ */
 
+/* Fail with theta = 0, so that the caller cannot use a diverged solution. */
 static mercer_status not_finite(mrc_projector *projector, const mercer_matrix *theta, const char *what)
 {
     MRC_TRY(projector->centers->backend->ops->clear(projector->centers->backend, theta));

@@ -7,8 +7,8 @@
  *   pcg    conjugate gradients with a Nystrom preconditioner, stored K(Z,Z) or not   p^2 d (stored: p^2 c) per pass
  *   bgs    block Gauss-Seidel with a coarse space                                  p^2 d / 2 per pass
  *
- * All report the relative residual |K theta - h| / |h| (Frobenius, exact up to rounding: each keeps its residual up to
- * date) and return the residual itself in h, so that the caller can carry it into the next right-hand side.
+ * All of them update the residual h - K theta as they go, report its norm relative to |h| (Frobenius norm, exact up to
+ * rounding), and return the residual itself in h, so that the caller can add it to the next right-hand side.
  */
 #ifndef MRC_SOLVERS_PROJECTORS_PROJECTOR_H
 #define MRC_SOLVERS_PROJECTORS_PROJECTOR_H
@@ -88,9 +88,9 @@ struct mrc_projector {
 const mrc_projector_ops *mrc_projector_find(const char *name);
 /* Return row i of the table; NULL after the last. */
 const mrc_projector_ops *mrc_projector_row(int i);
-/* Return the projector's options as far as a plan has them. */
+/* Return the options of a projector that the public plan contains; the others are defaults. */
 mrc_projector_options mrc_projector_options_of(const mercer_plan *plan, const mrc_projector_ops *ops);
-/* Compute the cost of a projector, including what every projection begins and ends with. */
+/* Compute the cost of a projector, including the norms at the beginning and end of every projection. */
 void mrc_projector_cost(const mrc_projector_ops *ops, const mrc_problem *problem, const mrc_projector_options *options,
                         mrc_cost *once, mrc_cost *each);
 
@@ -110,7 +110,8 @@ mercer_status mrc_project(mrc_projector *projector, const mercer_matrix *h, cons
 #define MRC_RANDOM_PASS(calls, pass) (UINT64_C(1) << 62 | (uint64_t)(calls) << 24 | (uint64_t)(pass))
 
 /* Compute the eigensystem of the first s centers of such a permutation, without directions below the noise level; ids
-   (s) receives their indices. And the bytes that it leaves allocated, and the total at its peak. */
+   (s) receives their indices. mrc_sample_system_bytes computes the bytes that stay allocated, and the total at the
+   peak. */
 mercer_status mrc_sample_system(mrc_eigensystem *out, mrc_centers *centers, int64_t s, int64_t q, mrc_rng rng,
                                 int64_t *ids);
 void mrc_sample_system_bytes(const mrc_problem *problem, int64_t s, int64_t q, int64_t *held, int64_t *total);

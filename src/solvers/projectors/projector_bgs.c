@@ -13,11 +13,12 @@
  *       h_b  = r_b + KU_b y,   h -= K(Z_<=b, Z_b) t_b          the transposed product of the cached block
  *   and one coarse step at the end of a pass.
  *
- * The block step solves for the short waves, the coarse step for the long ones that no block sees. Row i meets block b
- * in the forward product of i's block if b comes before it, otherwise in the transposed product of b: no entry of
- * K(Z,Z) is evaluated twice, and after the last block h - KU y is the residual, up to rounding. What does not fit the
- * cache for the block is evaluated again for the transposed product: without a cache, a pass costs p^2 d, as if nothing
- * were stored. (KU)' t is updated by KU_b' t_b. Memory: 2 p q, 3 p c, and that of the blocks.
+ * A block step reduces the part of the residual that varies between close centers, the coarse step the smooth part,
+ * which a single block cannot resolve. Row i meets block b in the forward product of i's block if b comes before it,
+ * otherwise in the transposed product of b: no entry of K(Z,Z) is evaluated twice, and after the last block h - KU y is
+ * the residual, up to rounding. What does not fit the cache for the block is evaluated again for the transposed
+ * product: without a cache, a pass costs p^2 d, as if nothing were stored. (KU)' t is updated by KU_b' t_b. Memory: 2 p
+ * q, 3 p c, and that of the blocks.
  *
  * t_b is rounded to type real before it is used, so that r belongs to the theta that is stored.
  *
@@ -81,7 +82,7 @@ static void destroy(mrc_projector *projector)
     mrc_free(projector->centers->context, self);
 }
 
-/* Write the upper triangle of a, mirrored, to `to`: see above. */
+/* Write the upper triangle of a and its mirror image to `to`: only the upper triangle is accurate, see above. */
 static mercer_status mirror(mrc_backend *backend, const mercer_matrix *a, const mercer_matrix *to)
 {
     mercer_matrix from, host;
@@ -94,7 +95,7 @@ static mercer_status mirror(mrc_backend *backend, const mercer_matrix *a, const 
     return mrc_host_close(backend, to, &host, true, MERCER_OK);
 }
 
-/* Factor a (q, q) into the leading part of self->factor (f64); q is reduced if necessary. */
+/* Factor a (q, q) into the leading part of self->factor (f64). While a is not positive definite, q is reduced. */
 static mercer_status factor_coarse(bgs *self, mrc_centers *centers, const mercer_matrix *a)
 {
     mrc_backend *backend = centers->backend;

@@ -231,7 +231,7 @@ static mercer_status project(mrc_projector *projector, const mercer_matrix *h, c
 static const char *suits(const mrc_planner *planner)
 {
     double p = (double)planner->problem.p, stored = (double)planner->problem.real_size * p * p;
-    return stored <= 0.45 * (double)planner->plan->budget ? "K(Z,Z) fits, its factor is slower" : NULL;
+    return stored <= 0.45 * (double)planner->plan->budget ? "K(Z,Z) fits, and its factor would be slower" : NULL;
 }
 
 static void cost(const mrc_problem *problem, const mrc_projector_options *options, mrc_cost *once, mrc_cost *each)

@@ -28,6 +28,7 @@ static void TYPED(fill_weights)(const feature_job *self, const space *at, int64_
     }
 }
 
+/* Add the partial sums in double and in order, so that the result is the same on every instruction set. */
 static double TYPED(add_lanes)(const REAL *sums)
 {
     double sum = 0;

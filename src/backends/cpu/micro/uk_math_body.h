@@ -139,6 +139,7 @@ static inline double log_f64(double x)
     return fma(k, 0x1.62e42fefa38p-1, fma(k, 0x1.ef35793c7673p-45, m));
 }
 
+/* Compute x^p by exp and log; infinity where exp would leave its range. */
 static inline double power_f64(double x, double p)
 {
     double u = p * log_f64(x), value = exp_f64(u < 709.0 ? u : 709.0);

@@ -28,10 +28,10 @@ static mrc_act act_of(const mrc_cell_column *column)
 mrc_take_numbers mrc_numbers_of_isa(mrc_isa isa)
 {
 #if defined(MERCER_X86)
-    if (isa >= MRC_ISA_AVX512) return mrc_uk_numbers_avx512;
+    if (isa >= MRC_ISA_AVX512) return mrc_uk_numbers_u8_avx512;
 #endif
     (void)isa;
-    return mrc_uk_numbers_scalar;
+    return mrc_uk_numbers_u8_scalar;
 }
 
 /* Returns whether none of the words for missing values could be a number, so that plain decimals need not be compared

@@ -10,9 +10,9 @@ enum { FIRST_BYTES = 1 << 14, MOST_BYTES = 1 << 22, LEAST_ROOM = 1 << 14, FEW_RE
 mercer_status mrc_marks_open(mrc_marks *out, mrc_scope *scope, int64_t columns)
 {
     int64_t room = mrc_max(2 * columns, LEAST_ROOM) + MRC_MARK_BLOCK + MRC_MARK_SPARE;
-    *out = (mrc_marks){.room = room, .bytes = FIRST_BYTES, .list = mrc_uk_marks_scalar};
+    *out = (mrc_marks){.room = room, .bytes = FIRST_BYTES, .list = mrc_uk_marks_u8_scalar};
 #if defined(MERCER_X86)
-    if (scope->context->isa >= MRC_ISA_AVX512) out->list = mrc_uk_marks_avx512;
+    if (scope->context->isa >= MRC_ISA_AVX512) out->list = mrc_uk_marks_u8_avx512;
 #endif
     MRC_TRY(mrc_scope_alloc(scope, &out->lines, room, sizeof *out->lines, "records of a table"));
     MRC_TRY(mrc_scope_alloc(scope, &out->ends, room + 1, sizeof *out->ends, "fields of a table"));

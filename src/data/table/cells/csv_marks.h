@@ -25,6 +25,6 @@ int64_t mrc_marks_find(mrc_marks *marks, const mrc_csv *csv, int64_t columns, in
 
 /* Counts line ends in at .. stop - 1. Returns false, and leaves *count undefined, if a line that begins after `at` is
    empty or begins with a space or a control character: such a line may be blank. */
-bool mrc_uk_lines_scalar(const char *at, const char *stop, int64_t *count);
+bool mrc_uk_lines_u8_scalar(const char *at, const char *stop, int64_t *count);
 
 #endif

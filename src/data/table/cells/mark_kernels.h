@@ -17,7 +17,7 @@ typedef struct mrc_mark_lists {
 } mrc_mark_lists;
 
 /* List the separators and line ends in the full blocks of a text, up to the first quote. */
-void mrc_uk_marks_scalar(const char *text, int64_t bytes, char separator, mrc_mark_lists *to);
-void mrc_uk_marks_avx512(const char *text, int64_t bytes, char separator, mrc_mark_lists *to);
+void mrc_uk_marks_u8_scalar(const char *text, int64_t bytes, char separator, mrc_mark_lists *to);
+void mrc_uk_marks_u8_avx512(const char *text, int64_t bytes, char separator, mrc_mark_lists *to);
 
 #endif

@@ -31,7 +31,7 @@ typedef struct mrc_eight_numbers {
 typedef void (*mrc_take_numbers)(const mrc_fields *fields, int64_t rows, mrc_eight_numbers *out);
 
 mrc_take_numbers mrc_numbers_of_isa(mrc_isa isa);
-void mrc_uk_numbers_scalar(const mrc_fields *fields, int64_t rows, mrc_eight_numbers *out);
-void mrc_uk_numbers_avx512(const mrc_fields *fields, int64_t rows, mrc_eight_numbers *out);
+void mrc_uk_numbers_u8_scalar(const mrc_fields *fields, int64_t rows, mrc_eight_numbers *out);
+void mrc_uk_numbers_u8_avx512(const mrc_fields *fields, int64_t rows, mrc_eight_numbers *out);
 
 #endif

@@ -16,7 +16,7 @@ static inline uint32_t *list_bits(uint32_t *to, uint64_t bits, __m512i places)
     return to;
 }
 
-void mrc_uk_marks_avx512(const char *text, int64_t bytes, char separator, mrc_mark_lists *to)
+void mrc_uk_marks_u8_avx512(const char *text, int64_t bytes, char separator, mrc_mark_lists *to)
 {
     const __m512i split = _mm512_set1_epi8(separator), line = _mm512_set1_epi8('\n'), quote = _mm512_set1_epi8('"');
     __m512i places = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);

@@ -88,7 +88,7 @@ static inline uint32_t *list_bits(uint32_t *to, uint64_t word, uint32_t base, in
     return next;
 }
 
-void mrc_uk_marks_scalar(const char *text, int64_t bytes, char separator, mrc_mark_lists *to)
+void mrc_uk_marks_u8_scalar(const char *text, int64_t bytes, char separator, mrc_mark_lists *to)
 {
     enum { SOME_ENDS = 8, SOME_LINES = 4 };
     uint32_t *ends = to->ends, *lines = to->lines;
@@ -105,7 +105,7 @@ void mrc_uk_marks_scalar(const char *text, int64_t bytes, char separator, mrc_ma
 
 /* ---- Lines --------------------------------------------------------------------------------------------------- */
 
-bool mrc_uk_lines_scalar(const char *at, const char *stop, int64_t *count)
+bool mrc_uk_lines_u8_scalar(const char *at, const char *stop, int64_t *count)
 {
     bool begins = false;
     *count = 0;

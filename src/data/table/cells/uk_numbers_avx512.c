@@ -210,7 +210,7 @@ static void take_each(const mrc_fields *self, const uint32_t *end, unsigned lane
     keep(self, _mm512_load_pd(out->values), out);
 }
 
-void mrc_uk_numbers_avx512(const mrc_fields *self, int64_t rows, mrc_eight_numbers *out)
+void mrc_uk_numbers_u8_avx512(const mrc_fields *self, int64_t rows, mrc_eight_numbers *out)
 {
     const __m512i eight = _mm512_set1_epi64(8);
     const mrc_fields fields = *self;
@@ -242,5 +242,5 @@ void mrc_uk_numbers_avx512(const mrc_fields *self, int64_t rows, mrc_eight_numbe
     }
     mrc_fields rest = fields;
     rest.ends = end;
-    if (i < rows) mrc_uk_numbers_scalar(&rest, rows - i, out);
+    if (i < rows) mrc_uk_numbers_u8_scalar(&rest, rows - i, out);
 }

@@ -32,7 +32,7 @@ static inline __attribute__((always_inline)) void take_all(const mrc_fields fiel
     }
 }
 
-void mrc_uk_numbers_scalar(const mrc_fields *self, int64_t rows, mrc_eight_numbers *out)
+void mrc_uk_numbers_u8_scalar(const mrc_fields *self, int64_t rows, mrc_eight_numbers *out)
 {
     if (self->decimal == '.')
         take_all(*self, '.', rows, out);

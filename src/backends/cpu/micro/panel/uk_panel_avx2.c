@@ -2,6 +2,6 @@
 /* Elementwise work on panels and tiles, built with AVX2 and FMA. Math: uk_panel_body.h. */
 #include "backends/cpu/micro/ukernels.h"
 
-#define UK_PANEL_NAME     mrc_uk_panel_avx2
+#define UK_PANEL_NAME     mrc_uk_panel_ops_avx2
 #define UK_PANEL_FN(name) name##_avx2
 #include "backends/cpu/micro/panel/uk_panel_body.h"

@@ -115,6 +115,7 @@ static void UK_PANEL_FN(interleave_f64)(int64_t depth, int64_t width, const doub
         for (int64_t k = 0; k < depth; k++) panel[k * width + r] = rows[r * ld + k];
 }
 
+/* Pack a row of bytes in groups of adjacent features, and sum its values and squares on the way. */
 static void UK_PANEL_FN(pack_u8)(int64_t d, int group, int64_t width, int64_t r, uint8_t flip,
                                  const uint8_t *restrict row, void *restrict panel, int32_t *sum, int32_t *squares)
 {
@@ -155,6 +156,7 @@ static void UK_PANEL_FN(pack_u8)(int64_t d, int group, int64_t width, int64_t r,
     for (int64_t k = whole; k < d; k++) *out++ = row[k] ^ flip;
 }
 
+/* Compute squared distances of bytes from inner products and norms, exactly. */
 static void UK_PANEL_FN(sqdist_u8)(int64_t rows, int64_t width, const int32_t *restrict dots,
                                    const int32_t *restrict x_norms, const int32_t *restrict z_norms,
                                    float *restrict out)
@@ -183,6 +185,7 @@ static int32_t UK_PANEL_FN(sad_u8)(int64_t d, const uint8_t *restrict x, const u
     return sum;
 }
 
+/* Convert half precision to float: by instructions where there are any, else by mrc_half_to_float. */
 static void UK_PANEL_FN(from_half)(int64_t count, const uint16_t *restrict from, float *restrict to)
 {
     int64_t i = 0;
@@ -240,6 +243,7 @@ static inline __attribute__((always_inline)) void UK_PANEL_FN(solve_of)(int64_t 
     }
 }
 
+/* Solve a lower triangular system for a packed strip of right-hand sides. */
 static void UK_PANEL_FN(solve)(int64_t n, int64_t width, const double *restrict l, int64_t down, int64_t across,
                                double *restrict x)
 {

@@ -30,6 +30,7 @@ static inline __attribute__((always_inline)) void TYPED(chains_of)(int64_t depth
     for (int64_t j = 0; j < width; j++) c[j] = sum[j];
 }
 
+/* Compute sums of products, one FMA chain each. */
 static void TYPED(chains)(int64_t depth, int64_t width, const REAL *restrict a, const REAL *restrict b, int64_t ld,
                           REAL *restrict c)
 {
@@ -55,6 +56,8 @@ static inline uint64_t TYPED(nonzeros)(int64_t count, const REAL *row)
     return bits;
 }
 
+/* Update the statistics of groups.c by a row: before_k, and level_k, the only nonzero value of feature k, NaN if there
+   are several. */
 static void TYPED(scan)(int64_t d, const REAL *restrict row, int32_t *restrict before, REAL *restrict level)
 {
     int32_t last = -1;
@@ -69,6 +72,7 @@ static void TYPED(scan)(int64_t d, const REAL *restrict row, int32_t *restrict b
     }
 }
 
+/* Write a row in the layout with groups: its values, then the index of the nonzero feature of every group. */
 static void TYPED(compress)(int64_t d, int64_t values, int64_t groups, const int32_t *restrict value_at,
                             const int32_t *restrict group_at, const REAL *restrict row, REAL *restrict out)
 {
@@ -108,6 +112,8 @@ static void TYPED(sqnorms)(int64_t depth, int64_t width, const REAL *panel, REAL
     }
 }
 
+/* Compute squared distances from inner products and norms. Returns whether some are so small that cancellation may have
+   made them inaccurate. */
 static bool TYPED(sqdist)(int64_t rows, int64_t width, REAL *restrict tile, const REAL *restrict x_norms,
                           const REAL *restrict z_norms, REAL near)
 {
@@ -149,6 +155,8 @@ static inline __attribute__((always_inline)) void TYPED(powers_by)(power_of powe
     }
 }
 
+/* Sum the powers of differences. The exponents 1/2 and 3/2 are roots, which are faster and more accurate than exp and
+   log. */
 static void TYPED(powers)(int64_t depth, double p, int64_t mr, int64_t nr, const REAL *a, const REAL *b, REAL *c)
 {
     if (p == 1.5)
@@ -215,6 +223,7 @@ static void TYPED(blend)(int64_t rows, int64_t columns, int64_t width, const REA
 
 /* ---- Kernel values ----------------------------------------------------------------------------------------------- */
 
+/* Return whether no value is infinite or NaN. */
 static bool TYPED(finite)(int64_t count, const REAL *values)
 {
     int infinite = 0;
@@ -222,6 +231,7 @@ static bool TYPED(finite)(int64_t count, const REAL *values)
     return !infinite;
 }
 
+/* Limit an exponent to NOTHING: exp(-NOTHING) is already 0, and larger arguments would overflow in exp. */
 static inline REAL TYPED(cap)(REAL u)
 {
     return u < NOTHING ? u : NOTHING;

@@ -4,8 +4,8 @@
 
 #define UK_BITS               256
 #define UK_F32                1
-#define UK_DOTS               mrc_uk_rows_dots_avx2
-#define UK_SUMS               mrc_uk_rows_sums_avx2
+#define UK_DOTS               mrc_uk_rows_dots_f32_avx2
+#define UK_SUMS               mrc_uk_rows_sums_f32_avx2
 #define UK_GROUP              6
 #define UK_TWO                0
 #define UK_STRIP              16

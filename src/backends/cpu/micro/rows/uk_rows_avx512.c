@@ -4,8 +4,8 @@
 
 #define UK_BITS               512
 #define UK_F32                1
-#define UK_DOTS               mrc_uk_rows_dots_avx512
-#define UK_SUMS               mrc_uk_rows_sums_avx512
+#define UK_DOTS               mrc_uk_rows_dots_f32_avx512
+#define UK_SUMS               mrc_uk_rows_sums_f32_avx512
 #define UK_GROUP              12
 #define UK_TWO                1
 #define UK_STRIP              32

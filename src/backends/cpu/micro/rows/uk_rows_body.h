@@ -19,6 +19,7 @@
 #define UK_PARTS (16 / UK_LANES)       /* number of vectors for 16 floats */
 #define UK_WIDE  (UK_STRIP / UK_LANES) /* number of vectors for a strip */
 
+/* Load stored values as floats. */
 static inline UK_ALWAYS UK_VECTOR load_stored(bool half, const void *row, int64_t k)
 {
     return half ? UK_LOAD_HALF((const uint16_t *)row + k) : UK_LOAD((const float *)row + k);
