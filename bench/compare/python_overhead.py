@@ -3,8 +3,9 @@
 """python_overhead.py DATA [CENTERS] [REPEATS]: time a training on MNIST by KernelClassifier and by the mercer program.
 
 DATA is a folder with files named like those of MNIST (train-images-idx3-ubyte, with or without .gz, ...). Both train on
-the same bytes with the same kernel, number of centers (default 10,000), solver, epochs and seed, in turns, REPEATS times
-(default 3). The output is the best and median seconds of the whole run (reading files, choosing centers, training) and
+the same bytes with the same kernel, number of centers (default 10,000), solver, epochs and seed, alternately, REPEATS
+times each (default
+3). The output is the best and median seconds of the whole run (reading files, choosing centers, training) and
 the ratio of the medians. The program is the one in the package, built with the same flags as its library.
 """
 

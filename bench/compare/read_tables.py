@@ -57,7 +57,7 @@ def write_all(options, rows, folder):
 
 
 def rounds(readers, repeats):
-    """Run the readers in turns; return the median processor seconds and the last result of each."""
+    """Run the readers alternately; return the median processor seconds and the last result of each."""
     seconds, results = {name: [] for name in readers}, {}
     for _ in range(repeats):
         for name, read in readers.items():

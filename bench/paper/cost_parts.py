@@ -150,7 +150,7 @@ def lemma_page(rows):
              row["bias_in_standard_errors"], row["variance_measured"], row["variance_formula"], row["variance_mended"], row["variance_printed"],
              row["step_bias_in_standard_errors"], row["step_variance_measured"], row["step_variance_formula"]] for row in rows]
     events.append(pages.table("Every problem", ["problem", "bound", "printed bound", "distance to the limit, 200,000 steps", "at 0.95", "at 1.05",
-                                                "at 2", "bias / its standard error", "variance", "formula", "second form, mended",
+                                                "at 2", "bias / its standard error", "variance", "formula", "second form, corrected",
                                                 "second form, printed", "step: bias / standard error", "step: variance", "formula"], body,
                               f"{len(numbers)} problems. Where there is no bias, what is measured of it is about 1 standard error, and rarely above "
                               "2."))

@@ -119,7 +119,7 @@ def test_held_out_for_calibration(rng):
         model = KernelClassifier(validation_fraction=share, **parameters).fit(X, y)
         trained.append(json.loads(model.model_.note)["rows"])
         assert (model.temperature_ == 0.25) == (share == 0) and 0.02 < model.temperature_ < 1
-    assert trained == [5700, 6000]  # One row in twenty is held out; validation_fraction 0.1 only switches calibration on.
+    assert trained == [5700, 6000]  # 5 % of the rows are held out; validation_fraction 0.1 only switches calibration on.
 
 
 def test_few_samples():

@@ -28,7 +28,7 @@ few = settings(
 
 
 def mostly(likely, other):
-    """Draw from `likely` nine times in ten, otherwise from `other`."""
+    """Draw from `likely` with probability 0.9, otherwise from `other`."""
     return st.integers(0, 9).flatmap(lambda number: other if number == 9 else likely)
 
 
