@@ -291,7 +291,6 @@ static void record_members(mercer_fitting *self)
 
 void mrc_fit_record_size(mercer_fitting *self)
 {
-    const mercer_fit_report *report = &self->report;
     mrc_fit_decide(self, "size", "ridge",
                    self->request->train.lambda != 0 ? MRC_GIVEN
                    : self->record.resumes           ? MRC_RESUMED

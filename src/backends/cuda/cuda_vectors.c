@@ -312,7 +312,7 @@ mercer_status mrc_cuda_row_losses(mrc_backend *backend, const mercer_matrix *f, 
     MRC_CUDA_SCRATCH(backend);
     MRC_TRY(mrc_cuda_read(backend, f, &values));
     MRC_TRY(mrc_cuda_read(backend, y, &targets));
-    if (scale) MRC_TRY(mrc_cuda_upload(backend, &factors, scale_elements, row));
+    if (scale) MRC_TRY(mrc_cuda_upload(backend, &factors, scale, row));
     if (offset) MRC_TRY(mrc_cuda_upload(backend, &shifts, offset, row));
     MRC_TRY(mrc_cuda_push(backend, &losses, bytes));
     MRC_CUDA_TRY(backend,

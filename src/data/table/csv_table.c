@@ -97,7 +97,7 @@ static mercer_status look_through(mrc_table *self, walk *state)
 {
     enum { PIECE_BYTES = 256 << 10 };
     const char *begin = (const char *)self->input->data, *end = self->start.end, *stop;
-    *state = (walk){.at = self->start.at, .released = begin_table, .line = 1};
+    *state = (walk){.at = self->start.at, .released = begin, .line = 1};
     for (const char *at = self->start.at; at < end; at = stop) {
         stop = end - at > PIECE_BYTES ? at + PIECE_BYTES : end;
         const char *zero = memchr(at, 0, (size_t)(stop - at));
