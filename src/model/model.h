@@ -104,8 +104,9 @@ mercer_status mrc_model_probabilities(mercer_model *model, const mercer_matrix *
 
 /*
  * Copies the model to the device that its context computes on, if the device has its own memory. Centers are copied
- * once and stay until mrc_model_drop_device_copy or until the model is freed; weights are copied again whenever they have changed. If
- * device memory is too small, `placed` has no data, and products stream the model from the host in parts.
+ * once and stay until mrc_model_drop_device_copy or until the model is freed; weights are copied again whenever they
+ * have changed. If device memory is too small, `placed` has no data, and products stream the model from the host in
+ * parts.
  */
 mercer_status mrc_model_upload(mercer_model *model);
 void mrc_model_drop_device_copy(mercer_model *model);

@@ -8,9 +8,9 @@
 #include <stdint.h>
 #include <string.h>
 
-/* MRC_RECENT_ENTRIES: 2^8 entries, selected by 8 bits of a hash. MRC_RECENT_BYTES: length of the longest cached word; in
-   a lookup, that many bytes must be readable from the start of the word. MRC_RECENT_NONE: result for a word that is not
-   cached. */
+/* MRC_RECENT_ENTRIES: 2^8 entries, selected by 8 bits of a hash. MRC_RECENT_BYTES: length of the longest cached word;
+   in a lookup, that many bytes must be readable from the start of the word. MRC_RECENT_NONE: result for a word that is
+   not cached. */
 enum { MRC_RECENT_ENTRIES = 256, MRC_RECENT_BYTES = 32, MRC_RECENT_NONE = INT32_MIN };
 
 typedef struct mrc_recent_word {

@@ -195,8 +195,8 @@ static inline float mrc_cell_number(mrc_cell_column *column, double value)
     return cell;
 }
 /* origin.c: mrc_cells_move sets the origin of columns whose values float cannot distinguish, and returns whether there
-   are any; their cells must then be read again. After that, mrc_cells_clear_origins removes the origin of columns that turn
-   out to have a single value. */
+   are any; their cells must then be read again. After that, mrc_cells_clear_origins removes the origin of columns that
+   turn out to have a single value. */
 bool mrc_cells_move(mrc_cells *cells);
 void mrc_cells_clear_origins(mrc_cells *cells);
 /* Warns about columns whose numbers float cannot distinguish even after subtracting an origin. */

@@ -9,8 +9,8 @@
  * chunks are the same for any batch size.
  *
  * With a prefetch thread, chunk i is produced in buffer i mod RING while the caller computes with earlier ones, and
- * next_batch() copies from the chunks into the batch. Without one, next_batch() produces samples directly in the batch; or, with
- * mixup, chunk by chunk in one buffer.
+ * next_batch() copies from the chunks into the batch. Without one, next_batch() produces samples directly in the batch;
+ * or, with mixup, chunk by chunk in one buffer.
  *
  * Memory: RING chunks of about 2 MiB, up to two more as scratch, and the batch. Rows larger than 256 KiB make larger
  * chunks, of CHUNK_LEAST rows.
