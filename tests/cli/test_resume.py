@@ -224,7 +224,7 @@ class Resume(Run):
         self.wait_for(process, "run", "checkpoint.safetensors")
         os.rename(self.path("run"), self.path("away"))
         first = process.stderr.readline().decode()
-        self.assertRegex(first, r"^mercer: warning: no checkpoint can be written after \d+ samples, .*run/checkpoint\.safetensors: ")
+        self.assertRegex(first, r"^mercer: warning: no checkpoint can be written after \d+ samples; .*run/checkpoint\.safetensors: ")
         time.sleep(0.5)
         os.rename(self.path("away"), self.path("run"))
         second = process.stderr.readline().decode()
