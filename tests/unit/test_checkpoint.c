@@ -422,7 +422,7 @@ static void test_tampered(void **state)
             assert_that(status == MERCER_ERROR_MISMATCH || status == MERCER_ERROR_FORMAT || status == MERCER_ERROR_DATA,
                         "%s, change %d: %s, %s", state_names[i], (int)what, mercer_status_string(status), message);
             const char *says = i == 0 && what == DROPPED      ? "checkpoint"
-                               : i == 0 && what == NOT_FINITE ? "it has targets_high nan"
+                               : i == 0 && what == NOT_FINITE ? "targets_high nan"
                                : i < 2                        ? "plan is from another version"
                                : i == 2                       ? "another solver or version"
                                                               : state_names[i];
@@ -479,7 +479,7 @@ static void test_other_plans(void **state)
         double to;
         const char *says;
         mercer_status status;
-    } values[] = {{0, 0, "plan is for 0 threads", MERCER_ERROR_FORMAT},
+    } values[] = {{0, 0, "its plan has 0 threads", MERCER_ERROR_FORMAT},
                   {0, (double)NAN, "its plan has nan threads", MERCER_ERROR_FORMAT},
                   {1, -1, "and -1 bytes of memory", MERCER_ERROR_FORMAT},
                   {2, 299, "has n 299, but this training has 300", MERCER_ERROR_MISMATCH},
@@ -505,7 +505,7 @@ static void test_other_plans(void **state)
                  "has solver ep3, but this training has ep4");
     number_at = 16;
     write_again(path, other, &(tampering){"state.names", .set = set_letter, .to = 'x'});
-    assert_fails(context, go_on(&self, options, other), MERCER_ERROR_MISMATCH, "it has projector x");
+    assert_fails(context, go_on(&self, options, other), MERCER_ERROR_MISMATCH, "has projector x");
     task_close(&self);
 }
 

@@ -43,7 +43,7 @@ static void test_dense(void **state)
 /* Return whether the LIBSVM reader accepted the text: it parsed it, or reported what is wrong with it. */
 static bool is_taken(const char *text)
 {
-    static const char *const words[] = {"is not index:value", "begin with an index", "place of the label",
+    static const char *const words[] = {"is not index:value", "begin with an index", "where the label should be",
                                         "not a number"};
     mercer_dataset *data = NULL;
     mercer_dataset_options options = data_options(text_file("nameless", text), NULL);
