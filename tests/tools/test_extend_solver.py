@@ -40,7 +40,7 @@ static mercer_status choose(mrc_planner *planner)
     plan->batch = mrc_min(512, planner->problem.n);
     plan->epochs = planner->options->epochs > 0 ? planner->options->epochs : 40;
     int64_t block = plan->batch * planner->problem.p * planner->problem.real_size;
-    planner->caching = (mrc_caching){.block = block, .beside = block, .again = true, .half_from = INT64_MAX};
+    planner->caching = (mrc_caching){.block = block, .block_with_cache = block, .repeated = true, .half_from = INT64_MAX};
     return MERCER_OK;
 }
 
