@@ -11,6 +11,14 @@ import numpy as np  # noqa: E402
 import pytest  # noqa: E402
 
 
+def pytest_terminal_summary(terminalreporter):
+    """Report the number of paths that test_paths.py ran. MERCER_PATHS=all runs all of them."""
+    reports = terminalreporter.stats.get("passed", []) + terminalreporter.stats.get("failed", [])
+    count = sum("test_paths.py::test_path[" in report.nodeid for report in reports)
+    if count:
+        terminalreporter.write_line(f"{count} paths run")
+
+
 @pytest.fixture
 def rng():
     return np.random.default_rng(0)

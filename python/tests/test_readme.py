@@ -37,7 +37,7 @@ def test_lines_of_readme(monkeypatch, capsys, tmp_path):
     monkeypatch.chdir(tmp_path)
     (text,) = blocks("README.md")
     exec(compile(text, "README.md", "exec"), {})
-    said = float(re.search(r"not seen: ([0-9.]+) or more", text).group(1))
+    said = float(re.search(r"test rows: ([0-9.]+) or more", text).group(1))
     assert float(capsys.readouterr().out) >= said - 0.005
     commands = re.findall(r"^mercer (.*)$", (ROOT / "README.md").read_text(), re.M)
     assert len(commands) == 2

@@ -86,7 +86,9 @@ def main():
     # Keep compiled modules, but outside the source folder: the tests start about a hundred processes.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     os.environ["PYTHONPYCACHEPREFIX"] = os.path.join(work, "pycache")
-    sys.exit(call([python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests], cwd=work).returncode)
+    # One worker per processor. A worker gets whole files, because the tests of a file share fits.
+    workers = ["-n", str(len(os.sched_getaffinity(0))), "--dist", "loadfile"]
+    sys.exit(call([python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *workers, *tests], cwd=work).returncode)
 
 
 if __name__ == "__main__":
