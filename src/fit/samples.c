@@ -337,11 +337,21 @@ static mercer_status agree_on_data(const mercer_fitting *self)
     return mercer_comm_agree(self->request->options.run.comm, "other data", prints, sizeof prints);
 }
 
+/* Warns if all rows have the same class. */
+static void warn_of_one_class(const mercer_fitting *self)
+{
+    const char *const *names = self->data->label_names;
+    if (self->outer || self->whole || self->info.task != MERCER_TASK_CLASSIFICATION || self->info.outputs != 1) return;
+    mrc_warn(self->context, "task", "all rows have the same class%s%.60s%s, so every prediction is that class",
+             names ? " '" : "", names ? names[0] : "", names ? "'" : "");
+}
+
 mercer_status mrc_stage_samples(mercer_fitting *self)
 {
     MRC_TRY(mrc_fit_find_memory(self));
     MRC_TRY(take_samples(self));
     MRC_TRY(agree_on_data(self));
     MRC_TRY(check_data(self));
+    warn_of_one_class(self);
     return mrc_fit_find_units(self);
 }

@@ -105,7 +105,16 @@ class Targets(Case):
             if code == 0:
                 self.good(*train)
             else:
-                self.bad(code, r"small.csv: target 0 \(from 0\) 'price' ranges from 0 to 2\.\d+e-299.* multiply", *train)
+                self.bad(code, r"small.csv: target 'price' ranges from 0 to 2\.\d+e-299.* multiply", *train)
+
+    def test_target_too_large_to_be_squared(self):
+        self.write("t.csv", "a,price\n" + "".join("%d,%d\n" % (i * i % 13, i) for i in range(60)) + "3,1e300\n")
+        self.bad(65, "target 'price'", "train", "--x", "t.csv", "--target", "price", "-o", "m", "-q")
+
+    def test_single_class(self):
+        self.write("t.csv", "a,y\n" + "".join("%d,cat\n" % (i * i % 13) for i in range(60)))
+        told = self.answer("train", "--x", "t.csv", "--target", "y", "-o", "m.safetensors")
+        self.assertTrue(any("'cat'" in warning for warning in told["warnings"]), told["warnings"])
 
     def test_constant_target(self):
         self.make_data("<f8")

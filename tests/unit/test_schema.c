@@ -334,6 +334,7 @@ static void test_bad_tables(void **state)
            "line 42, column 'a': 'oops' is not a number, but 99 of 100 values are; if it means \"no value\", add "
            "--missing='oops'; if these are categories, add --columns 'a:category'");
     refuse("a,a,y\n1,x,1\n2,z,2\n", MERCER_ERROR_FORMAT, "column 'a' occurs twice");
+    refuse("a,a,y\n1,3,1\n2,4,2\n", MERCER_ERROR_FORMAT, "column 'a' occurs twice");
     refuse("a,y\nx,\ny,NA\n", MERCER_ERROR_DATA, "every target is missing");
     refuse("a,y\nx,1\nx,2\n", MERCER_ERROR_DATA, "no column");
     refuse("a,y\nM\xfcnchen,1\nUlm,2\n", MERCER_ERROR_FORMAT, "line 2, column 'a': byte 0xfc is not UTF-8");

@@ -18,6 +18,7 @@
 
 #include <float.h>
 #include <math.h>
+#include <stdio.h>
 
 /* COMPUTED_ROWS: number of computed samples that represent the infinite sequence. */
 enum { BLOCK_ROWS = 1024, COMPUTED_ROWS = 4096 };
@@ -74,31 +75,43 @@ static bool is_constant(double mean, double deviation)
     return !(deviation > 4 * DBL_EPSILON * fabs(mean)) || deviation < DBL_MIN;
 }
 
+enum { TARGET_CHARS = 128 };
+
+/* Writes how messages call target j: by its name if it has one, else by its number. */
+static const char *target_text(const moments *self, int64_t j, char text[TARGET_CHARS])
+{
+    const char *name = self->names ? self->names[j] : NULL;
+    if (name)
+        snprintf(text, TARGET_CHARS, "target '%.100s'", name);
+    else
+        snprintf(text, TARGET_CHARS, "target %lld (from 0)", (long long)j);
+    return text;
+}
+
 /* Refuses values whose differences exceed rounding but have squares that underflow: their deviation would become 0, and
    standardizing would destroy them. */
 static mercer_status check_width(const moments *self, int64_t j, double width)
 {
     double low = self->low[j], high = self->high[j], largest = fmax(fabs(low), fabs(high));
     if (width >= MRC_TARGET_SCALE_LEAST || !(high - low > 4 * DBL_EPSILON * largest)) return MERCER_OK;
-    const char *name = self->names ? self->names[j] : NULL;
-    return mrc_fail(
-        self->context, MERCER_ERROR_DATA,
-        "target %lld (from 0)%s%s%s ranges from %g to %g, so squares of differences below %g underflow; multiply "
-        "the target by a power of ten",
-        (long long)j, name ? " '" : "", name ? name : "", name ? "'" : "", low, high, MRC_TARGET_SCALE_LEAST);
+    char text[TARGET_CHARS];
+    return mrc_fail(self->context, MERCER_ERROR_DATA,
+                    "%s ranges from %g to %g, so squares of differences below %g underflow; multiply it by a power of "
+                    "ten",
+                    target_text(self, j, text), low, high, MRC_TARGET_SCALE_LEAST);
 }
 
 /* Writes the results. Fails if there is no weight, or if a square overflows or underflows. */
 static mercer_status finish_moments(const moments *self, double *mean, double *deviation)
 {
+    char text[TARGET_CHARS];
     if (!(self->weight > 0))
         return mrc_fail(self->context, MERCER_ERROR_DATA, "the targets have no sample of positive weight");
     for (int64_t j = 0; j < self->columns; j++)
         if (!isfinite(self->m2[j]) || !isfinite(self->weight))
             return mrc_fail(self->context, MERCER_ERROR_DATA,
-                            "target %lld (from 0): its square overflows; scale "
-                            "the target",
-                            (long long)j);
+                            "%s ranges from %g to %g, so squares overflow; divide it by a power of ten",
+                            target_text(self, j, text), self->low[j], self->high[j]);
     for (int64_t j = 0; j < self->columns; j++) MRC_TRY(check_width(self, j, sqrt(self->m2[j] / self->weight)));
     for (int64_t j = 0; j < self->columns; j++) {
         double width = sqrt(self->m2[j] / self->weight);

@@ -373,6 +373,7 @@ static mercer_status find_columns(finder *self, const mrc_left_out *left_out, co
     for (int64_t j = 0; j < cells->count; j++)
         self->columns[j] = (mrc_column){
             .name = cells->columns[j].name, .kind = cells->columns[j].kind, .notation = cells->columns[j].notation};
+    MRC_TRY(check_names(self));
     if (plain && has_no_gaps(cells)) return MERCER_OK;
     self->held = cells->tallied == 0;
     if (self->held) MRC_TRY(mrc_cells_tally(cells));
@@ -394,7 +395,6 @@ static mercer_status find_columns(finder *self, const mrc_left_out *left_out, co
             "%s%sno column is usable; each of the %lld columns is empty, has one value, or has a different text in "
             "almost every row",
             cells->path ? cells->path : "", cells->path ? ": " : "", (long long)cells->count);
-    MRC_TRY(check_names(self));
     MRC_TRY(mrc_gaps_find(&cells->some, self->context, self->columns, cells->count, &self->precision));
     MRC_TRY(print_all(self, left_out, missing, out));
     finish_cells(self);
