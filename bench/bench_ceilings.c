@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Measures the peak rates of this machine on one thread and on all, for comparison with products and trainings:
+ * Measures the peak rates of this machine on one thread and on all, for comparison with products and training runs:
  *
  *   micro-kernels     products of panels in the first-level cache: f32, f64 (GFLOP/s) and u8 (GOP/s)
  *   kernel values     squared distances and the Laplace function on a tile in cache (million values/s): f32 and f64

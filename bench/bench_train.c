@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Times trainings, from the choice of random centers to the weights:
+ * Times training runs, from the choice of random centers to the weights:
  *
  *   mnist     $MERCER_DATA/mnist, p = 10,000, Laplace kernel of bandwidth 10 on pixels/255 (2550 on bytes): one epoch
  *             of ep4 and of ep3, the default plan, and cg with the fewest steps that reach 97.3 % test accuracy
- *   tabular   1,000,000 computed samples, d = 16, p = 5,000: one epoch of ep4, and the whole default plan
+ *   tabular   1,000,000 synthetic samples, d = 16, p = 5,000: one epoch of ep4, and the whole default plan
  *
  * Each case first trains on a small part of its data, as a warm-up whose model must already predict well. Then the
  * training is timed; the test error is measured outside the timed part. Reported bytes are the plan's estimate, the
@@ -45,7 +45,7 @@ static const bench_case mnist_cases[] = {{"mnist ep4 one epoch", "ep4", 1, 1, fa
 static const bench_case tabular_cases[] = {{"tabular one epoch", "ep4", 1, 1, false},
                                            {"tabular default", NULL, 0, 1, false}};
 
-/* Results of the runs of one training. */
+/* Results of repeated runs with the same settings. */
 typedef struct result {
     mercer_report report;
     mercer_plan plan; /* copy that report.plan points to */
@@ -110,7 +110,7 @@ static void release(problem *self)
     mercer_dataset_free(self->files[0]), mercer_dataset_free(self->files[1]);
 }
 
-/* ---- One training -------------------------------------------------------------------------------------------- */
+/* ---- One training run ---------------------------------------------------------------------------------------- */
 
 /* Compute the test error: 1 - accuracy, or the unexplained share of the test targets' variance. */
 static mercer_status exact(mercer_model *model, const problem *self, double *error)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""profile.py [--json] [--filter TEXT]: profile products and trainings by function, with `perf record -e cpu-clock`.
+"""profile.py [--json] [--filter TEXT]: profile products and training runs by function, with `perf record -e cpu-clock`.
 
 The clock event also works in virtual machines without hardware counters. Samples in the operating system kernel are excluded. For
 products, samples in BLAS are excluded too, because the benchmark runs BLAS for comparison. Shares refer to the remaining samples. Without

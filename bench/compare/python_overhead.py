@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""python_overhead.py DATA [CENTERS] [REPEATS]: time a training on MNIST by KernelClassifier and by the mercer program.
+"""python_overhead.py DATA [CENTERS] [REPEATS]: time a training run on MNIST by KernelClassifier and by the mercer
+program.
 
 DATA is a folder with files named like those of MNIST (train-images-idx3-ubyte, with or without .gz, ...). Both train on
 the same bytes with the same kernel, number of centers (default 10,000), solver, epochs and seed, alternately, REPEATS

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Runs one training on clustered data, end to end through the public API, on any backend; prints one line of JSON.
+ * Trains one model on clustered data, end to end through the public API, on any backend; prints one line of JSON.
  *
  *   epoch [--backend NAME] [--arithmetic NAME] [--n N] [--p P] [--d D] [--c C] [--type f32|f16|u8] [--solver NAME]
  *         [--projector NAME] [--epochs E] [--passes N] [--eigenpairs Q] [--projector-eigenpairs Q] [--batch M] [--plan]
  *         [--phases]
  *
  * --phases: print to standard error the start of each setup phase and, once per second, the number of steps, with times
- * in seconds since the beginning of fit. This gives the speed of a training that is too long to finish.
+ * in seconds since the beginning of fit. This gives the speed of a training run that is too long to finish.
  *
  * Samples: 40 clusters per class, cluster centers N(0, 1) in every coordinate plus noise N(0, 1.5^2), scaled to a mean
  * squared length of d / 4. Sample i depends only on i. The p model centers are additional samples.
@@ -126,7 +126,7 @@ static int next(void *user, int64_t most, mercer_batch *batch)
     return 0;
 }
 
-/* ---- One training -------------------------------------------------------------------------------------------- */
+/* ---- One training run ---------------------------------------------------------------------------------------- */
 
 static void must(mercer_context *context, mercer_status status, const char *what)
 {

@@ -25,8 +25,9 @@ PARTS = {("tables", True): "Split of the files", ("tables", False): "Random spli
          ("large", False): "Large tables, random splits"}
 HEAD = """## Error against time
 
-Efforts of `mercer train` next to CatBoost and LightGBM with their defaults: error on test rows against wall time. Mercer's time is that of the whole command; that of a package is for reading the training rows and for
-the fit. Text columns are categories for the packages, and dates are numbers. The raw lines are in `bench/results`.
+Efforts of `mercer train` compared with CatBoost and LightGBM with their defaults: error on test rows over wall-clock
+time. For Mercer the time includes the whole command, for a package reading the training rows and fitting. The packages
+get text columns as categories and dates as numbers. The raw lines are in `bench/results`.
 
 ```sh
 {command} --seeds 3 --efforts 1,3 --output {output}
@@ -145,8 +146,8 @@ def default_line(groups, rival):
     ratios = [value[2] for value in found.values() if value[2]]
     single = all(math.isnan(value[1]) for value in found.values())
     errors = "" if single else f" The difference exceeds two standard errors on {listed(clear)}."
-    times = f" Mercer takes {min(ratios):.2g} to {max(ratios):.2g} times the seconds, geometric mean {geometric_mean(ratios):.2g}." if ratios else ""
-    return prose(f"Next to {NAMES[rival]} with its defaults, effort {DEFAULT_EFFORT} is better on {len(better)} of {len(found)} tables "
+    times = f" Mercer takes {min(ratios):.2g} to {max(ratios):.2g} times as long, geometric mean {geometric_mean(ratios):.2g}." if ratios else ""
+    return prose(f"Compared with {NAMES[rival]} with its defaults, effort {DEFAULT_EFFORT} is better on {len(better)} of {len(found)} tables "
                  f"({listed(better)}) and worse on {len(worse)} ({listed(worse)}).{errors}{times}")
 
 
@@ -178,16 +179,16 @@ def count_text(lines):
 def part_sections(name, lines):
     """Yield the paragraphs and tables for the lines of one folder and kind of split."""
     groups = groups_of(lines)
-    yield prose(f"**{name}.** Scores on test rows, mean ± standard error of {count_text(scored(lines))}; the best of each column is bold. A number "
-                "in brackets is the number of fits where it is smaller.")
+    yield prose(f"**{name}.** Scores on test rows, mean ± standard error of {count_text(scored(lines))}; the best of each column is bold. The number "
+                "of fits is in brackets where it is smaller.")
     yield scores(groups)
     verdicts = "\n".join(filter(None, [default_table(groups), *(default_line(groups, rival) for rival in RIVALS)]))
     for said, text in (("Log loss:", log_losses(groups)),
-                       ("Seconds, median; in square brackets without reading:", seconds(groups)),
-                       (f"Effort {DEFAULT_EFFORT} next to the defaults of the packages:", verdicts),
-                       ("Number of tables with a better mean score of Mercer, and in brackets its seconds over the package's (geometric mean):",
+                       ("Median seconds; in square brackets without reading the data:", seconds(groups)),
+                       (f"Effort {DEFAULT_EFFORT} compared with the defaults of the packages:", verdicts),
+                       ("Number of tables on which Mercer has the better mean score; in brackets its time relative to the package (geometric mean):",
                         wins(groups)),
-                       ("Predicted seconds of the whole command over real ones:", planned(groups))):
+                       ("Ratio of predicted to measured seconds of the whole command:", planned(groups))):
         if text:
             yield f"{said}\n"
             yield text

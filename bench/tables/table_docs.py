@@ -139,17 +139,17 @@ def sections(entries):
     yield machines(entries)
     if files:
         own = [line for line in files if line["how"] == "search"]
-        searched = f", searched for {mean(own, 'budget')[0]:g} s" if own else ""
+        searched = f"; searches of {mean(own, 'budget')[0]:g} s" if own else ""
         several = {NAMES[line["package"]]: True for line in files if line.get("seed", 0) > 0}
-        seeds = f"Means of the seeds of {', '.join(several)}, one fit of the others" if several else "One fit each"
+        seeds = f"Means over the seeds for {', '.join(several)}, one fit for the others" if several else "One fit each"
         yield prose(f"**On the split of the files.** {seeds}{searched}; the best is bold.")
         yield of_files(files)
     if splits:
         count, budgets = len({entry["split"] for entry in splits}), sorted({entry["budget"] for entry in splits if entry.get("budget")})
         upto = f" to {budgets[-1]:.0f}" if budgets and budgets[-1] > budgets[0] else ""
         said = f" (searched: random configurations that begin within {budgets[0]:.3g}{upto} s)" if budgets else ""
-        yield prose(f"**Random splits, {count} of them**{said}: means and standard errors of test scores. In brackets is the number of splits "
-                    "where it is smaller.")
+        yield prose(f"**Random splits, {count} of them**{said}: means and standard errors of test scores. The number of splits is in "
+                    "brackets where it is smaller.")
         cases = cases_of(splits, "r2", "accuracy")
         yield by_package(splits, None, cases, score, max)
         yield verdicts(splits)
@@ -159,8 +159,8 @@ def sections(entries):
                 yield by_package(splits, name, cases_of(splits, name), score, best)
         machine = next((line.get("machine") for line in splits if line["package"] == "mercer"), None)
         splits = [line for line in splits if line.get("machine") == machine]  # times of different machines cannot be compared
-        for name, said, show in (("seconds", "Seconds of fitting, search included", number), ("bytes", "Size of the model, kB", thousands),
-                                 ("rows_per_second", "Thousand rows predicted a second", thousands)) if machine is not None else ():
+        for name, said, show in (("seconds", "Seconds of fitting, including the search", number), ("bytes", "Size of the model, kB", thousands),
+                                 ("rows_per_second", "Thousands of rows predicted per second", thousands)) if machine is not None else ():
             yield f"{said}:\n"
             yield by_package(splits, name, cases, show)
 
@@ -175,8 +175,8 @@ def beside_random(entries):
                      short(other["r2"]), f"{other['seconds']:,.0f}", f"{other['processor']:,.0f}",
                      f"{entry['times']['seconds']:.0f} ({entry['times']['processor']:.0f})"])
     yield prose("**Compared with random configurations of the same model** (`bench/tables/random_search.py`): R2 on test rows of Mercer's search with its "
-                f"defaults and of the best of random kernels, preprocessings, rounds, bandwidths and ridges, each on {entries[0]['jobs']} "
-                "processors; seconds are added up as if one configuration had followed the other.")
+                f"defaults, and of the best of random kernels, preprocessings, rounds, bandwidths and ridges, on {entries[0]['jobs']} "
+                f"processor{'s' if entries[0]['jobs'] != 1 else ''}; seconds of the random configurations are added up.")
     yield table(rows)
 
 

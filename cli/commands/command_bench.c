@@ -2,7 +2,7 @@
 /*
  * The command bench: measures the speed of this machine, or with "gpu" of one of its GPUs. It times products K(X, Z) W,
  * X (m, d), Z (p, d), W (p, c), compared with X Z' by the machine's own BLAS in the same run; copies between host and
- * device; and a training on computed digits with its phases. With --phases it reports instead a timeline of a whole
+ * device; and a training run on computed digits with its phases. With --phases it reports instead a timeline of a whole
  * training, from creating the context to writing the file, for each kind of solver. A product counts as 2 m p (d + c)
  * operations; on a GPU as 2 m p d, the same as X Z'.
  */
@@ -158,7 +158,7 @@ static int time_model_output(mercer_context *context, mercer_model *model, const
     return cli_check(context, status);
 }
 
-/* Trains a model with random centers on computed digits; all options have their defaults, except the solver if one
+/* Trains a model with random centers on synthetic digits; all options have their defaults, except the solver if one
    is named. */
 static int train_digits(const cli_values *v, mercer_context *context, const char *solver, int64_t rows, int64_t p,
                         mercer_report *report, mercer_plan *plan, cli_timeline *line)
@@ -242,7 +242,7 @@ static int measure_training(const bench *self, const char *solver, cli_timeline 
     return CLI_OK;
 }
 
-/* Measures several trainings in sequence. The first one includes waking the device and lazy library loading. */
+/* Measures several training runs in sequence. The first one includes waking the device and lazy library loading. */
 static int measure_phases(bench *self)
 {
     static const char *const solvers[] = {"ep4", "ep4", "cg", "direct"};

@@ -166,7 +166,7 @@ static void write_final_values(report_page *self, const report_run *run)
     }
 }
 
-/* ---- Curves of a training ------------------------------------------------------------------------------------ */
+/* ---- Curves of a training run -------------------------------------------------------------------------------- */
 
 /* Returns the epoch axis; conjugate gradients report their steps as epochs. */
 static time_axis epochs_axis(const report_run *run)

@@ -44,7 +44,7 @@ size_t svg_points(const svg_chart *chart);
 /* Returns whether the chart is worth drawing: a series of one point shows no more than its number. */
 bool svg_worth_drawing(const svg_chart *chart);
 /* Draws lines or dots with axes, ticks and grid. Draws at most SVG_MOST_POINTS points per line, or SVG_MOST_DOTS
-   dots, spread evenly over the series. */
+   dots, evenly spaced over the series. */
 void svg_line_chart(page *out, const svg_chart *chart);
 /* Adds the legend of a chart as an HTML list that wraps; nothing for a single series. */
 void svg_legend(page *out, const svg_chart *chart);

@@ -48,7 +48,7 @@ MERCER_API int mercer_device_count(const char *backend);
    thread. */
 MERCER_API int64_t mercer_free_memory(void);
 /* Parses a size in bytes, at least 1: "64000", "500MB" (powers of 1000), "8G" or "8GiB" (powers of 1024). context may
-   be NULL (then errors are in mercer_last_error(NULL)). Other texts are MERCER_ERROR_ARGUMENT. */
+   be NULL (then errors are in mercer_last_error(NULL)). Any other string fails with MERCER_ERROR_ARGUMENT. */
 MERCER_API mercer_status mercer_parse_bytes(int64_t *bytes, mercer_context *context, const char *text);
 
 /* ---- 1. Kernel functions -------------------------------------------------------------------------------------- */
@@ -156,8 +156,8 @@ MERCER_API mercer_status mercer_model_set_names(mercer_model *model, mercer_name
 MERCER_API mercer_status mercer_model_match(const mercer_model *model, int64_t *columns, const char *const *names,
                                             int64_t count);
 
-/* Sets a text of the caller that is saved in the model file, for example a summary of the training as JSON. Copied;
-   NULL: none. */
+/* Sets a note, any text of the caller, which model files save, for example a summary of the training run as JSON.
+   Copied; NULL: none. */
 MERCER_API mercer_status mercer_model_set_note(mercer_model *model, const char *note);
 /* Sets the schema, which describes the table columns that samples are made of, as JSON (docs/tables.md). Copied; NULL:
    none, samples are features already. The schema must define as many features as the model has. Errors: FORMAT,
@@ -206,7 +206,7 @@ MERCER_API mercer_status mercer_nearest_rows(mercer_context *context, int32_t *n
                                              const mercer_kernel *kernel, const mercer_matrix *X,
                                              const mercer_matrix *Z);
 
-/* Computes the median distance between rows of X (at most 2000 of them, drawn at random), by the distance that the
+/* Computes the median distance between rows of X (at most 2000 random ones), by the distance that the
    kernel is a function of; kernel NULL: the L2 distance. It is a first guess of the bandwidth. Errors: SHAPE, DTYPE,
    DATA, KERNEL. */
 MERCER_API mercer_status mercer_median_distance(mercer_context *context, double *out, const mercer_kernel *kernel,
@@ -261,10 +261,10 @@ typedef struct mercer_option {
 /* Returns option `index`, from 0; NULL after the last. Static storage; any thread. */
 MERCER_API const mercer_option *mercer_train_option(int index);
 
-/* Value of `shards`: a number of shards that suits the number of centers, a power of two from 8 to 1024. */
+/* Value of `shards` that chooses their number by the number of centers: a power of two from 8 to 1024. */
 enum { MERCER_SHARDS_AUTO = -1 };
 
-/* Sizes of a training. */
+/* Sizes of a training run. */
 typedef struct mercer_shape {
     size_t struct_size;
     int64_t samples, centers, features, outputs; /* n, p, d, c; at least 1 */
@@ -274,7 +274,7 @@ typedef struct mercer_shape {
     mercer_switch on_samples; /* ON: the centers are the samples, each once, none with weight 0; otherwise unknown */
 } mercer_shape;
 
-/* Makes the plan of a training from its sizes only, without a model. Errors: MEMORY, if no solver fits; SHAPE,
+/* Plans a training run from its sizes only, without a model. Errors: MEMORY, if no solver fits; SHAPE,
    DTYPE. */
 MERCER_API mercer_status mercer_plan_shape(mercer_context *context, mercer_plan *out, const mercer_shape *shape,
                                            const mercer_train_options *options);
@@ -285,7 +285,7 @@ typedef struct mercer_speed {
     double product;                /* seconds for K(X, Z) W, with operands in the memory of the device that computes */
     double plain;                  /* seconds for only X Z' by the backend's matrix library; 0: not supported */
     double to_device, from_device; /* bytes per second of copies to and from the device; 0: no device memory */
-    double median;                 /* median of the seconds for K(X, Z) W */
+    double median;                 /* median instead of the best time for K(X, Z) W, in seconds */
 } mercer_speed;
 
 /* Measures products of a shape, for benchmarks: X (samples, features), Z (centers, features), W (centers, outputs).
@@ -337,7 +337,7 @@ MERCER_API mercer_status mercer_trainer_finish(mercer_trainer *trainer);
 MERCER_API mercer_status mercer_trainer_report(mercer_trainer *trainer, mercer_report *report);
 
 /*
- * Makes the next fit resume from a checkpoint. The weights become bitwise identical to those of a training that was
+ * Makes the next fit resume from a checkpoint. The weights become bitwise identical to those of a training run that was
  * never interrupted, on the same machine and version, with the same source and options; the number of threads may
  * differ. The model should have been loaded from the checkpoint, which is also a model file. Errors: MISSING, IO,
  * FORMAT, MISMATCH (options, sizes or centers differ). Differences that can be detected only during the fit are errors
@@ -389,8 +389,8 @@ typedef struct mercer_fit_parts {
 /* Returns the parts of a fitting that exist so far. */
 MERCER_API mercer_status mercer_fitting_parts(const mercer_fitting *fitting, mercer_fit_parts *out);
 
-/* Decision of a fit: its value, the stage that made it, and the origin of the value. Texts are borrowed until the next
-   call on the fitting. */
+/* Decision of a fit: its value, the stage that made it, and the origin of the value. Strings are borrowed until the
+   next call on the fitting. */
 typedef struct mercer_decision {
     size_t struct_size;
     const char *stage;  /* samples, search, kernel, size, centers, plan, train or calibrate */

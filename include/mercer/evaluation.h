@@ -46,7 +46,7 @@ MERCER_API mercer_status mercer_class_sets(mercer_context *context, int32_t *mem
  *
  *   mse, mae      means over rows and outputs of (f - y)^2 and |f - y|; rmse: the root of mse
  *   r2            1 - sum w (f - y)^2 / sum w (y - mean y)^2
- *   error_...     quantiles of |f - y| over rows and outputs: the least e with a share of 50, 90, 99, 100 % at most e
+ *   error_...     quantiles of |f - y| over rows and outputs: the smallest e such that 50, 90, 99, 100 % are at most e
  *
  * Classification, p = softmax(f / T):
  *
@@ -65,14 +65,15 @@ typedef struct mercer_metrics {
     size_t struct_size;
     int64_t rows, outputs; /* rows evaluated so far; outputs, or number of classes */
     int64_t ranked_rows;   /* rows that AUC and quantiles are computed from: all, or as many as fit into `memory` of the
-                              options, spread evenly */
+                              options, evenly spaced */
     mercer_task task;      /* CLASSIFICATION or REGRESSION */
     double weight;         /* W, sum of the sample weights */
     double mse;            /* as above; for classification, of f against one-hot targets */
     double rmse, mae, r2, error_median, error_90, error_99, error_max; /* regression */
     double accuracy, log_loss, brier, auc, f1, calibration_error;      /* classification */
     double temperature;                                                /* T */
-    double interval, coverage, interval_size; /* level of the intervals or sets, and how they did; NaN without */
+    double interval, coverage, interval_size; /* level of the intervals or sets, their coverage and mean size; NaN
+                                                 without intervals */
 } mercer_metrics;
 
 /* Metrics of one output, or of one class against the rest. Metrics that do not apply are NaN. */
@@ -94,7 +95,7 @@ typedef struct mercer_evaluation_options {
     double temperature;   /* T of the probabilities, 1e-6 .. 1e6; 0: that of the model in mercer_evaluate, else 0.25 */
     double interval;      /* level of the intervals or sets whose coverage is computed, for example 0.9; 0: none */
     const double *radius; /* (outputs) half widths of the intervals; classification: (1) threshold of the sets; see
-                             mercer_model_interval. Copied; NULL: none. mercer_evaluate gets them from the model if
+                             mercer_model_interval. Copied; NULL: none. mercer_evaluate takes them from the model if
                              `interval` is set */
     int64_t memory;       /* limit in bytes of the rows saved for AUC and quantiles; 0: 64 MiB */
     /* Progress of mercer_evaluate: stage "evaluation", rows that are done. If it stops, the call fails with
@@ -114,7 +115,7 @@ typedef struct mercer_evaluation mercer_evaluation;
    dataset was opened differently; ARGUMENT, if the model has no intervals for that level. */
 MERCER_API mercer_status mercer_evaluate(mercer_evaluation **out, mercer_model *model, const mercer_dataset *data,
                                          const mercer_evaluation_options *options);
-/* Creates an empty evaluation, for predictions that the caller has. */
+/* Creates an empty evaluation, to which the caller adds predictions. */
 MERCER_API mercer_status mercer_evaluation_create(mercer_evaluation **out, mercer_context *context,
                                                   const mercer_evaluation_options *options);
 /* Adds rows: predictions F (m, outputs) f32 or f64. Regression: targets Y (m, outputs), labels is ignored.
@@ -139,7 +140,7 @@ MERCER_API const double *mercer_evaluation_confusion(const mercer_evaluation *ev
  *
  *   roc            of class index: x false positive rate, y true positive rate
  *   calibration    of the bins of the largest probability that are not empty: x mean p, y share of correct predictions
- *   predictions    of output index, 0 to 3: x targets y, y predictions f, of up to 2,000 rows spread evenly
+ *   predictions    of output index, 0 to 3: x targets y, y predictions f, of up to 2,000 evenly spaced rows
  *
  * roc and calibration are for classification, predictions for regression.
  */
@@ -158,7 +159,7 @@ MERCER_API mercer_status mercer_column_texts_open(mercer_column_texts **out, mer
                                                   const mercer_dataset_options *options, const char *columns);
 /* Returns the names of the columns, in the order of `columns`, and sets *count to their number. Borrowed. */
 MERCER_API const char *const *mercer_column_texts_names(const mercer_column_texts *texts, int64_t *count);
-/* Reads the next record: *fields becomes an array of texts, one per column, borrowed until the next call; NULL after
+/* Reads the next record: *fields becomes an array of strings, one per column, borrowed until the next call; NULL after
    the last record. Errors: FORMAT. */
 MERCER_API mercer_status mercer_column_texts_next(mercer_column_texts *texts, const char *const **fields);
 /* Closes the files and releases the reader. */
@@ -191,7 +192,8 @@ typedef struct mercer_permutation_options {
 
 typedef struct mercer_importance_info {
     size_t struct_size;
-    int64_t columns;          /* number of table columns that the model uses; of its features, if it has no schema */
+    int64_t columns;          /* number of table columns that the model uses; number of its features, if it has no
+                                 schema */
     const char *const *names; /* (columns) names of the columns; NULL if unknown */
     const double *drops;      /* (columns) mean decrease of the score when the column is permuted among the rows */
     const double *errors;     /* (columns) standard error of that mean; NaN for a single permutation */
@@ -212,7 +214,7 @@ MERCER_API void mercer_importance_free(mercer_importance *importance);
 
 /*
  * Computes the partial dependence of the outputs on column number `column`, numbered as in mercer_importance_info. Row
- * k of F (room, c) f32 or f64 becomes the mean prediction of up to 512 rows of the dataset, spread evenly, after the
+ * k of F (room, c) f32 or f64 becomes the mean prediction of up to 512 rows of the dataset, evenly spaced, after the
  * column is set to values[k] in all of them. values (room) and the first *count rows of F are written; *count is at
  * most `room`. Values of a number or a date (days since 2000-01-01) ascend from the smallest to the largest in these
  * rows; those of a category are the indices of its levels in the schema. Errors: those of mercer_evaluate.

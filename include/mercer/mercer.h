@@ -341,9 +341,10 @@ typedef struct mercer_dataset_options {
                              "@128" at the end, the first 128 bytes are skipped */
     /* csv: target column of y, or of x if y is NULL: a column name, or an index from 0; -1 is the last column. Several
        columns, separated by commas, are numbers with one output each. NULL: the column named target, label, class or y;
-       of y, all columns. */
+       in the file y, all columns. */
     const char *target;
-    mercer_switch header;      /* csv: the first line has column names; AUTO: if it has a text above a number */
+    mercer_switch header;      /* csv: the first line has column names; AUTO: if it has text in a column whose next
+                                  value is a number */
     mercer_task task;          /* kind of the targets; 0: AUTO */
     int64_t features;          /* libsvm: number of features; 0: the largest index in the file */
     const char *const *labels; /* (label_count) all class names, in the order of the outputs; NULL: those in the data,
@@ -451,7 +452,7 @@ typedef struct mercer_progress {
     int64_t samples;            /* samples processed so far */
     double seconds;             /* seconds since the start of training */
     double train_loss;          /* mean squared error over the epoch, each batch with the weights before its step */
-    double train_accuracy;      /* share of correct classes, likewise; NaN unless classification */
+    double train_accuracy;      /* share of correct classes over the epoch; NaN unless classification */
     double validation_loss;     /* mean squared error on the validation set; NaN without one */
     double validation_accuracy; /* share of correct classes; NaN without a validation set or unless classification */
     double projection_residual; /* relative residual of the last projection; 0 if none is needed */
@@ -493,7 +494,7 @@ typedef struct mercer_train_options {
     mercer_switch average;        /* ON: return the average of the later iterates */
     mercer_switch decay;          /* ON: decrease the step in the later epochs */
     int64_t polish;               /* number of CG steps on the true objective at the end; 0: none */
-    uint64_t seed;                /* seed of everything random; 0 is a seed, too */
+    uint64_t seed;                /* seed of all random choices; 0 is a valid seed */
     int64_t memory;               /* memory limit of training in bytes, without the caller's data; 0: half of the free
                                      memory */
     mercer_switch cache;          /* cache of K(X, Z); ON: use it if it fits */
@@ -514,7 +515,7 @@ typedef struct mercer_train_options {
        before an early end, and at the end of every epoch (cg: step), except for some if epochs take less than a second
        or writing takes long. */
     double checkpoint_seconds;
-    const char *checkpoint_note;      /* text for the checkpoint: the note of its model; NULL: none */
+    const char *checkpoint_note;      /* note that the model in the checkpoint gets; NULL: none */
     const double *validation_weights; /* (rows of validation_X) >= 0, borrowed; NULL: all 1 */
     /* ON: auto chooses a solver that iterates until the weights are as good as exact: krr, direct or cg. Other solvers
        are an error. */
@@ -524,9 +525,9 @@ typedef struct mercer_train_options {
 /* Capacity of a plan's text in bytes. */
 enum { MERCER_PLAN_TEXT = 4096 };
 
-/* Plan of a training: the values of all options, estimates, and explanations. Fields without a comment have the meaning
-   of the field of mercer_train_options with the same name, with the value that was given or chosen; 0 if the solver
-   does not use it. */
+/* Plan of a training run: the values of all options, estimates, and explanations. Fields without a comment have the
+   meaning of the field of mercer_train_options with the same name, with the value that was given or chosen; 0 if the
+   solver does not use it. */
 typedef struct mercer_plan {
     size_t struct_size;
     char solver[16], projector[16];
@@ -538,7 +539,7 @@ typedef struct mercer_plan {
     mercer_dtype precision;    /* type of weights and kernel values */
     double step_factor, lambda;
     int64_t bytes;               /* planned peak memory in bytes, without the caller's data and the model */
-    double flops, seconds;       /* estimates for the whole training: operations, wall-clock time */
+    double flops, seconds;       /* estimates for the whole training run: operations, wall-clock time */
     char text[MERCER_PLAN_TEXT]; /* explanation of every choice, one line each */
     int64_t changes;             /* changes that training has made to the plan: the last lines of the text */
 } mercer_plan;
@@ -551,11 +552,11 @@ typedef enum mercer_stop {
     MERCER_STOP_BUDGET = 3    /* the time budget of the fit was used up */
 } mercer_stop;
 
-/* Report of a training: counts, results, times. */
+/* Report of a training run: counts, results, times. */
 typedef struct mercer_report {
     size_t struct_size;
     const mercer_plan *plan; /* plan with the values used; owned by the model, valid until its next training */
-    int64_t epochs, samples, steps, projections; /* number done; samples: read in all epochs together */
+    int64_t epochs, samples, steps, projections; /* number of each that was done; samples: total over all epochs */
     double train_loss, train_accuracy; /* mean squared error and share of correct classes in the last epoch, weighted by
                                           the sample weights */
     double validation_loss, validation_accuracy; /* the same measures for the returned weights on the validation set,
@@ -621,15 +622,15 @@ typedef struct mercer_fit_validation {
                              data; NULL: none */
     /* Share of the rows to hold out as validation set, above 0 and below 1; not together with `data`. 0: none. Rows of
        a group, or without groups rows with equal features, are held out together; with times, the latest rows are held
-       out; otherwise rows are drawn at random. Of a file larger than a quarter of the memory, without groups and times,
-       the last rows are held out. Of computed samples, later samples of the sequence are. */
+       out; otherwise rows are drawn at random. If a file without groups and times is larger than a quarter of the
+       memory, its last rows are held out. For synthetic samples, later samples of the sequence are held out. */
     double fraction;
     /* Fit of the temperature of class probabilities on the validation set. AUTO: if there is a validation set. ON: also
-       without one: with up to 5,000 samples by cross-validation, with more on 1 in 20 rows, at most 2,000, which are
+       without one: with up to 5,000 samples by cross-validation, with more on 5 % of the rows, at most 2,000, which are
        held out. */
     mercer_switch calibrate;
     /* Storage of errors on held-out rows in the model, for mercer_model_interval. AUTO: if there is a validation set.
-       ON: also without one, on 1 in 10 rows, at most 2,000, which are held out. */
+       ON: also without one, on 10 % of the rows, at most 2,000, which are held out. */
     mercer_switch intervals;
     /* Distribution that probabilities refer to if class_weight is set. population or NULL: the data without class
        weights. weighted: the data with class weights. Predicted classes follow the weighted scores in both cases. */
@@ -686,8 +687,8 @@ typedef struct mercer_fit_search {
 /* Seed, limits, checkpoint, ranks and progress of a fit. */
 typedef struct mercer_fit_run {
     uint64_t seed; /* seed of all random choices */
-    /* Limit of memory in bytes, for everything but mapped files and arrays of the caller. If a device computes, it
-       limits training only. 0: half of the free memory of the host, or the memory of the devices. */
+    /* Limit of memory in bytes, without mapped files and arrays of the caller. On a device it limits training only. 0:
+       half of the free memory of the host, or the memory of the devices. */
     int64_t memory;
     mercer_dtype precision; /* type of weights and training: f32 or f64; 0: f64 for f64 samples, else f32 */
     const char *checkpoint; /* checkpoint file of an earlier fit with the same data and options, to resume it; NULL:
@@ -750,7 +751,7 @@ typedef struct mercer_center_report {
    mercer_fitting_decision (advanced.h). */
 typedef struct mercer_fit_report {
     size_t struct_size;
-    /* Reports of the parts: set by the caller, each with its own struct_size; NULL: not wanted. */
+    /* Reports of the parts: set by the caller, each with its own struct_size; NULL: not needed. */
     mercer_report *training;
     mercer_search_report *search;
     mercer_center_report *choice;           /* choice of the centers */

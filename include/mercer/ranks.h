@@ -16,10 +16,10 @@ extern "C" {
 
 /*
  * Ranks are the processes of a job that mpirun, srun or a similar launcher has started, or several threads of one
- * process. Together they hold one model. Its centers are divided into shards, and every rank holds some of the shards.
- * Sums over centers are formed in an order that depends only on the number of shards, so that results are bitwise
- * identical for any number of ranks. Functions for all ranks ("collective") must be called by every rank, in the same
- * order and with the same samples: every rank reads the whole stream of samples.
+ * process. Together they store one model. Its centers are divided into shards, and every rank holds some of the shards.
+ * The order of sums over centers depends only on the number of shards, so results are bitwise identical for any number
+ * of ranks. Functions for all ranks ("collective") must be called by every rank, in the same order and with the same
+ * samples: every rank reads the whole stream of samples.
  *
  * A model that is created or loaded with a communicator is shared: mercer_model_predict, _classify, _save and training
  * are collective, all ranks pass the same X and get the same result. Each rank writes its own part of a model file; no
@@ -39,7 +39,7 @@ typedef struct mercer_comm_options {
     double deadline;      /* seconds without a message after which another rank counts as dead, up to 1e6; 0: 60 */
     const char *exchange; /* path of data between GPUs: "host": through host memory; "nccl": directly from GPU to GPU,
                              an error if that is impossible; "auto" or NULL: directly if NCCL is available and every
-                             rank has a GPU of its own, else through host memory */
+                             rank has its own GPU, else through host memory */
     /* Called at most once, by mercer_comm_leave with its code and text, before the other ranks are notified; NULL:
        none. As soon as they are notified, the launcher may end the whole job: this rank must print its last messages
        here. */
@@ -53,10 +53,10 @@ MERCER_API mercer_status mercer_comm_create(mercer_comm **out, mercer_context *c
                                             const mercer_comm_options *options);
 /*
  * Creates the communicators of ranks that are threads of this process, for example one per GPU. contexts (ranks) has a
- * different context for each rank; 1 <= ranks <= 1024. out (ranks) receives the communicators, all or none. The caller
- * starts one thread per rank; only that thread may use out[r] and contexts[r]. Everything that is said of ranks holds
- * for these threads. options: kind must be NULL, "auto" or "local", shards 0 or at least `ranks`. The message of an
- * error is that of contexts[0]. Errors: SHAPE, COMM.
+ * different context for each rank; 1 <= ranks <= 1024. out (ranks) receives all communicators, or none if the call
+ * fails. The caller starts one thread per rank; only that thread may use out[r] and contexts[r]. All statements about
+ * ranks apply to these threads. options: kind must be NULL, "auto" or "local", shards 0 or at least `ranks`. The
+ * message of an error is that of contexts[0]. Errors: SHAPE, COMM.
  */
 MERCER_API mercer_status mercer_comm_create_local(mercer_comm **out, mercer_context *const *contexts, int ranks,
                                                   const mercer_comm_options *options);

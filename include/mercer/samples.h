@@ -27,7 +27,7 @@ extern "C" {
  *   minmax              (x - min) / (max - min), per feature; constant features become 0
  *   unit                x / |x|; a row of zeros is unchanged
  *   rank                the normal quantile of the rank of x, per feature
- *   auto                scale for bytes; minmax for libsvm files; none for f16 and computed data; else standardize
+ *   auto                scale for bytes; minmax for libsvm files; none for f16 and synthetic data; else standardize
  *
  * check-words: allow spelling -ise (the name of 0.1 and 0.2)
  * "standardise" is an alias of standardize. Means, ranges and ranks come from the data that the preprocessing is fitted
@@ -53,7 +53,7 @@ typedef struct mercer_preprocess_info {
        two samples, and x M z' replaces x.z. M is symmetric without negative eigenvalues, or given as its diagonal, all
        entries >= 0. It is the last step of the preprocessing, so solvers need not know it: samples are mapped to x A,
        where M = A A' and A is (d, d'). Directions with eigenvalues below 1e-10 of the largest are dropped, so d' may be
-       less than d. Here is A, f64, or (1, d) its diagonal if M is diagonal. Without a metric it has 0 rows. */
+       less than d. This field is A, f64, or its diagonal (1, d) if M is diagonal. Without a metric it has 0 rows. */
     mercer_matrix metric;
     /* A `scale` preprocessing can be folded into the bandwidth of a kernel that is a function of the distance: K(v x,
        v z) with bandwidth b equals K(x, z) with bandwidth b / v. A fit does that, so that bytes stay bytes. Then
@@ -64,7 +64,7 @@ typedef struct mercer_preprocess_info {
 
 /* Describes a preprocessing; NULL: no preprocessing. */
 MERCER_API mercer_status mercer_preprocess_query(const mercer_preprocess *preprocess, mercer_preprocess_info *info);
-/* Writes the preprocessed X into out, which has the rows of X and as many columns as mercer_preprocess_info.width says.
+/* Writes the preprocessed X into out, which has the rows of X and mercer_preprocess_info.width columns.
    Its type is f32, f64, or that of X if samples are unchanged. Errors: SHAPE, DTYPE, OVERLAP. */
 MERCER_API mercer_status mercer_preprocess_apply(const mercer_preprocess *preprocess, const mercer_matrix *out,
                                                  const mercer_matrix *X);
@@ -136,7 +136,7 @@ MERCER_API mercer_status mercer_dataset_read(const mercer_dataset *dataset, cons
    UNSUPPORTED (other datasets), SHAPE (rows below 1). */
 MERCER_API mercer_status mercer_dataset_least_error(const mercer_dataset *dataset, double *out, int64_t rows);
 /* Computes a fingerprint, a number that changes if shape, type or contents change. It is a hash of all targets and all
-   samples; of more than 1 GiB of samples only 64 evenly spread blocks are hashed. */
+   samples; if samples take more than 1 GiB, only 64 evenly spaced blocks are hashed. */
 MERCER_API mercer_status mercer_dataset_fingerprint(const mercer_dataset *dataset, uint64_t *out);
 /* Computes a hash of every byte, whatever the size, which reads all samples. Up to 1 GiB it equals the fingerprint. */
 MERCER_API mercer_status mercer_dataset_checksum(const mercer_dataset *dataset, uint64_t *out);

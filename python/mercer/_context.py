@@ -56,7 +56,7 @@ class Context:
         "auto": a GPU if there is one, else the CPU. "reference": slow scalar code in double precision, for comparisons.
     arithmetic : {"auto", "accurate", "fast"}
         Arithmetic of kernel products in float32. "fast": a GPU may round points and kernel values to half precision.
-        "auto": accurate, except that the plan of a training may choose fast if the samples do not justify higher
+        "auto": accurate, except that the plan of a training run may choose fast if the samples do not justify higher
         precision and held-out rows confirm it.
     """
 

@@ -32,7 +32,7 @@ def _plan_dict(plan: L.mercer_plan) -> dict[str, Any]:
 
 
 def report_dict(report: L.mercer_report) -> dict[str, Any]:
-    """Return the report of a training as a dict, with its plan as a nested dict."""
+    """Return the report of a training run as a dict, with its plan as a nested dict."""
     stopped = ("finished", "early stopping", "callback", "budget")[report.stopped]
     return L.as_dict(report) | {"plan": _plan_dict(report.plan.contents), "stopped": stopped}
 
@@ -41,7 +41,7 @@ def plan(
     samples: int, centers: int, features: int, outputs: int = 1, *, dtype: Any = np.float32,
     precision: str | None = None, n_jobs: int | None = None, device: str | None = None, **options: Any,
 ) -> dict[str, Any]:
-    """Plan a training from its sizes, without data; ``options`` are those of :class:`Trainer`.
+    """Plan a training run from its sizes, without data; ``options`` are those of :class:`Trainer`.
 
     The plan has the solver, sizes, and estimated ``bytes``, ``flops`` and ``seconds``; ``plan["text"]`` explains the
     choices.

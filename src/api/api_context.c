@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Public: version, status texts, contexts. */
+/* Public: version, status messages, contexts. */
 #include "core/clock.h"
 #include "core/context.h"
 

@@ -219,7 +219,7 @@ const int32_t *mercer_dataset_labels(const mercer_dataset *dataset)
 
 /* ---- Reading ------------------------------------------------------------------------------------------------- */
 
-/* Checks that the requested rows exist. Computed samples are a view of an infinite sequence, but only `rows` of
+/* Checks that the requested rows exist. Synthetic samples are a view of an infinite sequence, but only `rows` of
    them. */
 static mercer_status check_range(const mercer_dataset *dataset, const int64_t *rows, int64_t first, int64_t count)
 {

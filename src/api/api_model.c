@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Public: creation and loading of models, their description, predictions, units of targets. */
+/* Public: creation and loading of models, their description, predictions, target units. */
 #include "api/api_options.h"
 #include "backends/backend.h"
 #include "core/matrix.h"
@@ -190,7 +190,7 @@ mercer_status mercer_model_gradient(mercer_model *model, const mercer_matrix *G,
     return mrc_model_gradient(model, G, X);
 }
 
-/* ---- Units of targets ------------------------------------------------------------------------------------------ */
+/* ---- Target units ------------------------------------------------------------------------------------------ */
 
 mercer_status mercer_model_set_targets(mercer_model *model, const double *offset, const double *scale)
 {

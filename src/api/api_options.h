@@ -22,7 +22,7 @@ mercer_status mrc_read_struct(mercer_context *context, void *ours, size_t size, 
                               const char *name);
 
 /* Copies the fields that both structs have from ours to the caller's, which may be shorter or longer. The caller's
-   struct_size stays as it is. */
+   struct_size is not changed. */
 mercer_status mrc_write_struct(mercer_context *context, void *theirs, const void *ours, size_t size, const char *type,
                                const char *name);
 

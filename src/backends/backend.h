@@ -8,9 +8,9 @@
  *     finite. A backend fails only if memory is exhausted, the operation is unsupported, the computation breaks down
  *     numerically, or a user callback fails. It then records a message; outputs documented as untouched on failure are.
  *   - Any size may be 0. Any leading dimension is allowed.
- *   - A matrix is in the memory named by its view: host memory, or memory returned by alloc. A backend with memory of
- *     its own accepts both, in any combination. Results in host memory are complete when the operation returns.
- *   - Results do not depend on the number of threads. Reductions are local; src/comm makes them global.
+ *   - A matrix is in the memory named by its view: host memory, or memory returned by alloc. A backend with its own
+ *   memory accepts both, in any combination. Results in host memory are complete when the operation returns. - Results
+ *   do not depend on the number of threads. Reductions are local; src/comm makes them global.
  *
  * Letters: m rows of X, p rows of Z (centers), d features, c outputs. Matrices are row-major.
  */
@@ -54,7 +54,7 @@ typedef struct mrc_pair {
 
 /*
  * A buffer in which kernel_forward may cache columns of K(X, Z) for kernel_transpose. The caller provides memory of the
- * backend; the backend sets columns, the number of the p columns that it cached. The layout is (m, columns) in the
+ * backend; the backend sets columns, the number of columns (of p) that it cached. The layout is (m, columns) in the
  * dtype of W, or private to the backend if it sets opaque. With bytes == 0 nothing is cached: K is recomputed.
  */
 typedef struct mrc_cached_block {
@@ -184,7 +184,7 @@ struct mrc_backend_ops {
        stay NULL: the planner counts tiles instead. */
     int64_t (*work_bytes)(mrc_backend *backend, const mrc_extent *work);
     /* Check that the elements of a caller's view are in the backend's memory, as the view claims. The error message
-       names the matrix and the memory it is really in. May stay NULL: the backend has no memory of its own. */
+       names the matrix and the memory it is really in. May stay NULL: the backend works in host memory. */
     mercer_status (*check_memory)(mrc_backend *backend, const char *name, const mercer_matrix *matrix);
     /* Make all later operations of the backend wait for the work queued on the caller's stream. May stay NULL. */
     mercer_status (*wait)(mrc_backend *backend, void *stream);
@@ -225,24 +225,24 @@ struct mrc_backend_ops {
     mercer_status (*row_sqnorms)(mrc_backend *backend, const mercer_matrix *x, double *norms); /* (m) */
     mercer_status (*column_mean)(mrc_backend *backend, const mercer_matrix *x, double *mean);  /* (d); 0 if m = 0 */
 
-    /* nearest (m): the nearest row of Z for each row of X, the first of equals. sums (m): sum_k |x_k - z_k|^p of the
+    /* nearest (m): the nearest row of Z for each row of X, the first one for ties. sums (m): sum_k |x_k - z_k|^p of the
        two rows, the squared distance for L2. The sums are those that a kernel of the distance receives: exact integers
        for bytes (p = 1 and 2), otherwise with the rounding of float or double. */
     mercer_status (*nearest_rows)(mrc_backend *backend, const mrc_search *search, int32_t *nearest, double *sums);
 
     /* Compute the top q eigenpairs of the symmetric A (n, n) f64, which is overwritten: values (q) descending, vectors
-       (n, q) f64, each of length 1 with its largest entry (the first of equals) positive. */
+       (n, q) f64, each of length 1 with its largest entry (the first one for ties) positive. */
     mercer_status (*eigen_top)(mrc_backend *backend, const mercer_matrix *a, int64_t q, double *values,
                                const mercer_matrix *vectors);
     /* Replace the symmetric positive definite A (n, n) f64 (or f32, if capabilities.float_factors, as for the solve) by
-       its lower Cholesky factor. The upper triangle is not read; it is set to 0. *bad: -1. A matrix that
-       is not positive definite is not a failure of the call: *bad is then the first row whose pivot is not positive,
-       and the contents of A are undefined. */
+       its lower Cholesky factor. The upper triangle is not read; it is set to 0. Set *bad to -1. A matrix that is not
+       positive definite is not a failure of the call: *bad is then the first row whose pivot is not positive, and the
+       contents of A are undefined. */
     mercer_status (*cholesky)(mrc_backend *backend, const mercer_matrix *a, int64_t *bad);
     /* Replace each of k symmetric positive definite matrices, stacked in A (k n, n) f64, by its inverse (full
-       matrix). Upper triangles are not read. least (k): the smallest squared pivot of each Cholesky factor; if it is
-       not positive (0 or NaN), the matrix has no inverse and its contents are undefined. room: scratch space with the
-       shape of A and contiguous rows. */
+       matrix). Upper triangles are not read. Set least (k) to the smallest squared pivot of each Cholesky factor; if
+       it is not positive (0 or NaN), the matrix has no inverse and its contents are undefined. room: scratch space with
+       the shape of A and contiguous rows. */
     mercer_status (*invert)(mrc_backend *backend, const mercer_matrix *a, const mercer_matrix *room, double *least);
     /* Replace B (n, c), of the type of L, by L^-1 B, or by L^-T B if transpose. */
     mercer_status (*triangular_solve)(mrc_backend *backend, const mercer_matrix *l, bool transpose,
@@ -286,8 +286,8 @@ struct mrc_backend_ops {
     mercer_status (*column_dots)(mrc_backend *backend, const mercer_matrix *x, const mercer_matrix *y, double *out);
     /* Compute the loss of every row of F and Y (m, c), f32 or f64, in double and in the order of the columns. With f
        and y multiplied by scale (c): error = sum (f - y)^2 and size = sum y^2. right: 1 if, after adding offset (c),
-       the largest f and the largest y (the first of equals) are in the same column, else 0. scale NULL: 1; offset NULL:
-       0. */
+       the largest f and the largest y (the first one for ties) are in the same column, else 0. scale NULL: 1; offset
+       NULL: 0. */
     mercer_status (*row_losses)(mrc_backend *backend, const mercer_matrix *f, const mercer_matrix *y,
                                 const double *scale, const double *offset, mrc_row_loss *out);
     /* Fill row i of X (m, d) f32 with normal numbers first, first + 1, ... of random sequence sequences[i] of the seed,

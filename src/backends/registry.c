@@ -29,8 +29,8 @@ typedef struct made_backend {
     mrc_backend_ops ops;
 } made_backend;
 
-/* Find a backend by the part of name before the colon. *device: the number after the colon; 0 without a colon, -1 if it
-   is not a valid number. */
+/* Find a backend by the part of name before the colon. Set *device to the number after the colon; 0 without a colon,
+   -1 if it is not a valid number. */
 static const mrc_backend_ops *find_backend(const char *name, int *device)
 {
     *device = 0;

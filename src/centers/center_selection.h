@@ -70,14 +70,14 @@ mercer_status mrc_choose_centers_from(mrc_center_request *request, mercer_datase
 
 /* ---- Numbers of rows (choose_rows.c) -------------------------------------------------------------------------- */
 
-/* Chooses p different random rows of n, in random order. */
+/* Chooses p distinct random rows of n, in random order. */
 void mrc_choose_random(uint64_t seed, int64_t n, int64_t p, int64_t *rows);
 /* Like mrc_choose_random, but draws rows in proportion to weights (n): a row of weight 2 is as likely as a row that
    occurs twice. Rows of weight 0 come last. */
 mercer_status mrc_choose_weighted(mercer_context *context, uint64_t seed, const double *weights, int64_t n, int64_t p,
                                   int64_t *rows);
-/* Like mrc_choose_random, but with numbers per class as equal as the class sizes allow. labels (n): 0 .. classes -
-   1. */
+/* Like mrc_choose_random, but with the same number of rows from each class, as far as the class sizes allow. labels
+   (n): 0 .. classes - 1. */
 mercer_status mrc_choose_balanced(mercer_context *context, uint64_t seed, const int32_t *labels, int64_t n,
                                   int64_t classes, int64_t p, int64_t *rows);
 /* Fills rows[have .. p - 1] with random rows that are not among the first `have`. taken (n): scratch. */
@@ -91,8 +91,9 @@ int64_t mrc_draw_row(const double *sums, int64_t n, double share);
 
 /* ---- Distances (median.c) ------------------------------------------------------------------------------------- */
 
-/* Checks that squared distances between rows with d values of magnitude up to `top` are in the range of double. *wide:
-   they may exceed the range of float. Kernels do not need this check, because they are 0 where a distance overflows. */
+/* Checks that squared distances between rows with d values of magnitude up to `top` are in the range of double. Sets
+   *wide to whether they may exceed the range of float. Kernels do not need this check, because they are 0 where a
+   distance overflows. */
 mercer_status mrc_check_range(mercer_context *context, double top, int64_t d, bool *wide);
 /* Computes the distances (sum_k |x_k - z_k|^norm)^(1/norm) between the rows of x (m, d) and z (p, d) in double; out (m,
    p) f64. */
@@ -112,7 +113,7 @@ int64_t mrc_median_rows(int64_t n, int64_t row, int64_t memory);
    dtype. */
 mercer_status mrc_kmeans(mrc_center_selection *selection, const mercer_matrix *centers);
 
-/* Randomly pivoted Cholesky (rpcholesky.c): writes the numbers of p different rows to rows (p). */
+/* Randomly pivoted Cholesky (rpcholesky.c): writes the indices of p distinct rows to rows (p). */
 mercer_status mrc_rpcholesky(mrc_center_selection *selection, int64_t *rows);
 
 #endif

@@ -197,7 +197,7 @@ static mercer_status choose_from_part(mrc_center_request *request, mercer_datase
     return mrc_choose_centers(request, &part);
 }
 
-/* Runs kmeans or rpcholesky on all rows as they are stored. Both need one matrix, so rows in several files are copied
+/* Runs kmeans or rpcholesky on all rows, unchanged. Both need one matrix, so rows in several files are copied
    to one. */
 static mercer_status choose_from_all(mrc_center_request *request, mercer_dataset *dataset)
 {

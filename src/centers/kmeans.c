@@ -8,7 +8,7 @@
  *   round     N_j <- f N_j,  z_j <- (N_j z_j + sum of the m_j rows assigned to j) / (N_j + m_j),  N_j += m_j;
  *             then the rows are reassigned: one search for nearest rows on the backend's fused tiles
  *
- *   Lloyd        all rows in each round, f = 0: E never rises. Ends when E falls by at most 1e-4 of its value.
+ *   Lloyd        all rows in each round, f = 0: E never increases. Ends when E decreases by at most 1e-4 of its value.
  *   mini-batch   a new random batch in each round (Sculley, 2010), f = (rows seen before it / rows seen with it)^3. The
  *                weight of a row grows with the cube of the number of rows seen before it: rows that were assigned to
  *                poor early centers are forgotten, and many later rows are averaged. E is measured on batches that have
@@ -52,7 +52,7 @@ enum {
     LLOYD_SHARE = 12, /* rounds: n / (12 p), between 3 and 20 */
     BYTES_PER_ROW = 32
 };
-/* Lloyd ends when E falls by less than this share; limit of the rounding error relative to E; weight below which a
+/* Lloyd ends when E decreases by less than this share; limit of the rounding error relative to E; weight below which a
    center counts as empty. The top of the file explains all three. */
 static const double TOLERANCE = 1e-4;
 static const double ROUNDING_SHARE = 1e-3;
@@ -199,7 +199,7 @@ static mercer_status take_rows(mrc_kmeans_state *self, int64_t count)
     return bring_rows(self);
 }
 
-/* Finds the nearest center of each row; *error: mean squared distance. */
+/* Finds the nearest center of each row; sets *error to the mean squared distance. */
 static mercer_status assign(mrc_kmeans_state *self, double *error)
 {
     mrc_search search = {.x = &self->on_device,
@@ -304,7 +304,7 @@ static bool rounding_is_harmless(const mrc_kmeans_state *self, double error)
     return self->z_u8.data && (double)self->d / 12 <= ROUNDING_SHARE * error;
 }
 
-/* Draws the seeds, and copies them to the centers. *error: E of the seeds. */
+/* Draws the seeds, and copies them to the centers. Sets *error to E of the seeds. */
 static mercer_status begin_kmeans(mrc_kmeans_state *self, double *error)
 {
     MRC_TRY(take_rows(self, self->capacity));

@@ -13,7 +13,7 @@
  * number of seeds: while there are few seeds, each new one changes D a lot, and most candidates would be rejected.
  *
  * X (m, d), p seeds. Cost: 2 m p d flops for the searches, about p b d for the distances among candidates, 2 p / b
- * passes over D. Memory: b (d + b). If D is 0 everywhere, X has fewer than p different rows, and random rows become the
+ * passes over D. Memory: b (d + b). If D is 0 everywhere, X has fewer than p distinct rows, and random rows become the
  * remaining seeds.
  */
 #include "centers/kmeans.h"

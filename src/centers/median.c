@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Distances between rows, and their median, which is a first choice of bandwidth.
+ * Distances between rows, and their median, which is an initial guess of the bandwidth.
  *
  *   median of { |x_i - x_j| : i < j, |x_i - x_j| > 0 }      over min(n, 2000) random rows of X (n, d), in double
  *
@@ -50,7 +50,7 @@ mercer_status mrc_distances(mrc_backend *backend, double norm, const mercer_matr
     return backend->ops->kernel_eval(backend, &pair, out);
 }
 
-/* Writes the nonzero distances of all pairs i < j to pairs; *count: their number. strip (min(STRIP_ROWS, m), m):
+/* Writes the nonzero distances of all pairs i < j to pairs; sets *count to their number. strip (min(STRIP_ROWS, m), m):
    scratch. */
 static mercer_status collect_pairs(mrc_backend *backend, double norm, const mercer_matrix *sample, double *strip,
                                    double *pairs, int64_t *count)
@@ -68,7 +68,7 @@ static mercer_status collect_pairs(mrc_backend *backend, double norm, const merc
     return MERCER_OK;
 }
 
-/* Returns the value at index k in ascending order; *equal: number of the k values before it that are equal to it. */
+/* Returns the value at index k in ascending order; sets *equal to the number of equal values among the k before it. */
 static double select_value(const double *values, int64_t count, int64_t k, int64_t *equal)
 {
     uint64_t found = 0; /* leading bytes of the value so far */

@@ -231,7 +231,7 @@ static mercer_status one_round(pivoting *self, int64_t count)
 
 /* ---- Pivots -------------------------------------------------------------------------------------------------- */
 
-/* Sets left = diagonal = K(x_i,x_i); *trace: their sum. */
+/* Sets left = diagonal = K(x_i,x_i); sets *trace to their sum. */
 static mercer_status begin_pivoting(pivoting *self, double *trace)
 {
     mercer_matrix diagonal = mrc_view(self->diagonal, self->n, 1, MERCER_F64);

@@ -115,7 +115,8 @@ int mrc_comm_node_count(int all, int first, int end)
     return list_nodes(all, first, end, nodes);
 }
 
-/* Computes sigma(level, index) from the known nodes. *out: the result, in the memory of the node's first part. */
+/* Computes sigma(level, index) from the known nodes. Sets *out to the result, in the memory of the node's first
+   part. */
 static mercer_status sum_node(const tree *self, int level, int index, char **out)
 {
     for (int i = 0; i < self->count; i++)
@@ -140,7 +141,8 @@ static int top_level(int all)
     return level;
 }
 
-/* Adds up the local shards in place: nodes[i].data points to an element of parts. *count: number of nodes. */
+/* Adds up the local shards in place: nodes[i].data points to an element of parts. Sets *count to the number of
+   nodes. */
 static mercer_status sum_local(mrc_shards shards, const mercer_matrix *parts, const elements_of *row, node *nodes,
                                int *count)
 {

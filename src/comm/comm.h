@@ -81,8 +81,8 @@ mercer_status mrc_module_load(mercer_context *context, const char *name, const c
 
 /* ---- Device memory (comm_link.c) ------------------------------------------------------------------------------ */
 
-/* Decides, at its first call, whether the ranks' GPUs exchange directly. device: number of this rank's GPU; -1: none. A
-   collective call. An impossible link is an error only if a rank requires one. */
+/* Decides, at its first call, whether the ranks' GPUs exchange directly. device: index of this rank's GPU; -1: none.
+   Collective. An impossible link is an error only if a rank requires one. */
 mercer_status mrc_comm_link(mrc_comm *comm, int device);
 /* Exchanges pieces of device memory, which no kernel may be using. */
 mercer_status mrc_link_exchange(mrc_comm *comm, const mrc_piece *send, const mrc_piece *receive);

@@ -123,8 +123,8 @@ static void introduce_link(mrc_comm *comm, int device, candidate *self)
     }
 }
 
-/* Writes to text (2 WHY_CHARS) the reason why a link is impossible; "" if it is possible. *insists: some rank requires
-   a link. */
+/* Writes to text (2 WHY_CHARS) the reason why a link is impossible; "" if it is possible. Sets *insists to whether some
+   rank requires a link. */
 static void compare_candidates(const mrc_comm *comm, const candidate *all, char *text, int *insists)
 {
     text[0] = 0;

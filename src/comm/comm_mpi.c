@@ -80,7 +80,7 @@ static void close_module(void *state, int orderly)
     free(self);
 }
 
-/* Initializes MPI unless the program has done so, and creates a communicator of its own for the module's messages. */
+/* Initializes MPI unless the program has done so, and creates a separate communicator for the module's messages. */
 static int start_mpi(mpi_state *self)
 {
     int initialized = 0, provided = 0, code;

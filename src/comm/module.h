@@ -66,7 +66,8 @@ typedef struct mrc_module {
 typedef struct mrc_link_module {
     int version; /* MRC_MODULE_VERSION */
     const char *name;
-    /* Writes a text that identifies a GPU of this machine. This and the other functions report errors in `failure`. */
+    /* Writes a string that identifies a GPU of this machine. This and the other functions report errors in
+       `failure`. */
     void (*place)(int device, char place[MRC_LINK_PLACE], mrc_comm_error *failure);
     /* Creates the identity of a link: called by one rank, which sends it to all. */
     void (*identify)(unsigned char id[MRC_LINK_ID], mrc_comm_error *failure);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Status texts, error recording, log lines. */
+/* Status messages, error recording, log lines. */
 #include "core/context.h"
 
 #include <stdarg.h>

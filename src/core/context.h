@@ -5,7 +5,7 @@
  * It has the context (this header: allocator, threads, log sink, last error), counted memory and arenas, matrix views,
  * specifications of the form name:key=value, time, and detection of the processor's features. file/ maps files and
  * writes them atomically; threads/ has the only code that starts threads; numbers/ has random numbers, half precision
- * and units of targets.
+ * and target units.
  */
 #ifndef MRC_CORE_CONTEXT_H
 #define MRC_CORE_CONTEXT_H
@@ -26,10 +26,10 @@ enum { MRC_HOST = MERCER_HOST, MRC_CUDA = MERCER_CUDA };
 enum { MRC_ERROR_CHARS = 1024, MRC_WARNINGS = 64 };
 
 /* Arithmetic of products in float: FAST rounds them to half precision if that is faster. BY_PLAN: the plan of each
-   training chooses; other products are accurate. */
+   training run chooses; other products are accurate. */
 typedef enum mrc_arithmetic { MRC_ACCURATE, MRC_FAST, MRC_BY_PLAN } mrc_arithmetic;
 
-/* One recorded warning. Its texts have fixed sizes, so recording a warning cannot fail. */
+/* One recorded warning. Its strings have fixed sizes, so recording a warning cannot fail. */
 typedef struct mrc_warning {
     char field[64];
     char text[MRC_ERROR_CHARS];
@@ -47,7 +47,7 @@ struct mercer_context {
     struct mrc_starting *starting; /* backend under creation by a thread; NULL: none */
     int64_t bytes_now;             /* bytes allocated now; maintained by core/memory.c */
     int64_t bytes_peak;
-    int64_t bytes_high; /* peak since a caller last reset it to bytes_now, for example at the start of a training */
+    int64_t bytes_high; /* peak since a caller last reset it to bytes_now, for example at the start of a training run */
     char error[MRC_ERROR_CHARS];
     const char *error_field;            /* option or argument that the error concerns, static text; "": none */
     mrc_warning warnings[MRC_WARNINGS]; /* only the first warning_count entries are set */
@@ -81,8 +81,8 @@ typedef struct mrc_reason {
 mercer_status mrc_refuse(mrc_reason *reason, const char *field, mercer_status status, const char *format, ...)
     MRC_PRINTF(4, 5);
 mercer_status mrc_fail_with(mercer_context *context, const mrc_reason *reason);
-/* Moves the context's error into a value, for an attempt whose failure is not necessarily an error of the caller. If
-   status is MERCER_OK, returns that without a text. */
+/* Moves the context's error into a value, for an attempt whose failure is not necessarily an error of the call. If
+   status is MERCER_OK, the value has no message. */
 mrc_reason mrc_take_error(mercer_context *context, mercer_status status);
 
 /* Records which option or argument (a static text) a failure concerns, unless one is recorded already. Returns

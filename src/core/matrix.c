@@ -93,7 +93,7 @@ bool mrc_rows_equal(const mercer_matrix *a, int64_t i, const mercer_matrix *b, i
     size_t bytes = (size_t)(a->cols * mrc_dtype_size(a->dtype));
     if (bytes == 0) return true;
     if (a->dtype == b->dtype && memcmp(mrc_row(a, i), mrc_row(b, j), bytes) == 0) return true;
-    /* compare values, because equal values may have different bytes: 0 and -0, or other dtypes */
+    /* compare values, because equal values may have different bytes: 0 and -0, or values of two dtypes */
     for (int64_t k = 0; k < a->cols; k++)
         if (mrc_load(a, i, k) != mrc_load(b, j, k)) return false;
     return true;

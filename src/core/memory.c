@@ -14,7 +14,7 @@
    faults, and TLB misses whenever it is read. */
 enum { LARGE_PAGE = 2 << 20, LARGE_BLOCK = 8 << 20 };
 
-/* The allocator of contexts without one of the caller. */
+/* The default allocator, for contexts whose options set none. */
 static void *default_allocate(void *user, size_t bytes, size_t alignment)
 {
     (void)user;

@@ -105,10 +105,10 @@ static inline void mrc_scope_disown(mrc_scope *scope)
     scope->count = 0;
 }
 
-/* Copies a list of texts to one block of memory: pointers first, then the texts. `out` is the address of a pointer; the
-   caller frees the block. */
+/* Copies a list of strings to one block of memory: pointers first, then the strings. `out` is the address of a pointer;
+   the caller frees the block. */
 mercer_status mrc_copy_texts(mercer_context *context, void *out, const char *const *texts, int64_t count);
-/* Sets *repeated to a text that occurs more than once in the list, or to NULL. Cost: a sort. */
+/* Sets *repeated to a string that occurs more than once in the list, or to NULL. Cost: a sort. */
 mercer_status mrc_find_repeated(mercer_context *context, const char *const *texts, int64_t count,
                                 const char **repeated);
 

@@ -36,15 +36,15 @@ typedef struct mrc_spec_form {
 /* All valid forms: `count` structs, `stride` bytes apart, each beginning with an mrc_spec_form. */
 typedef struct mrc_spec_grammar {
     const char *what;     /* noun for messages, e.g. "kernel" */
-    mercer_status status; /* status of a text that cannot be parsed */
+    mercer_status status; /* status of a failure to parse */
     const void *forms;
     size_t stride;
     int count;
 } mrc_spec_grammar;
 
 /*
- * Parses a text into an object: sets *index to the form it names, and the fields of that form's parameters. The message
- * of a failure lists what is valid and suggests a similar name. The fields are undefined after a failure.
+ * Parses a string into an object: sets *index to the form it names, and the fields of that form's parameters. The
+ * message of a failure lists what is valid and suggests a similar name. The fields are undefined after a failure.
  */
 mercer_status mrc_spec_read(mercer_context *context, const mrc_spec_grammar *grammar, const char *text, void *object,
                             int *index);

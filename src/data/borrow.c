@@ -63,7 +63,7 @@ static mercer_status cut_parts(mercer_context *context, mrc_parts *out, const mr
     return MERCER_OK;
 }
 
-/* Reduces a matrix to a range of rows. One without data, such as computed samples, only changes its shape. */
+/* Reduces a matrix to a range of rows. One without data, such as synthetic samples, only changes its shape. */
 static void cut_matrix(mercer_matrix *matrix, int64_t first, int64_t rows)
 {
     if (matrix->data) *matrix = mrc_rows(matrix, first, rows);

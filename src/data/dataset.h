@@ -60,7 +60,7 @@ struct mercer_dataset {
     const char *schema;               /* schema that encoded the table (data/schema); NULL if there is none */
     int64_t left_out;                 /* number of rows left out because they have no target */
 
-    /* Memory of the views above, released by mrc_dataset_free. If `borrowed`, mappings, memory of parts and computed
+    /* Memory of the views above, released by mrc_dataset_free. If `borrowed`, mappings, memory of parts and synthetic
        samples belong to another dataset and are not released. */
     bool borrowed;
     bool spilled; /* x_map is a temporary file; its pages are released after they are read */
@@ -69,7 +69,7 @@ struct mercer_dataset {
     void *x_memory, *y_memory, *label_memory, *label_text, *feature_text, *target_text, *unused_text, *weight_memory,
         *key_memory, *schema_text;
 
-    mrc_synth *synth;    /* generator of computed samples; owned unless `borrowed`; NULL if samples are stored */
+    mrc_synth *synth;    /* generator of synthetic samples; owned unless `borrowed`; NULL if samples are stored */
     int64_t synth_first; /* index of the first sample in the infinite sequence */
 };
 
@@ -99,7 +99,7 @@ void mrc_parts_free(mercer_context *context, mrc_parts *parts);
 mercer_status mrc_dataset_open(mercer_dataset **out, mercer_context *context, const mercer_dataset_options *options);
 /* Copies rows rows[0 .. count - 1], which must be in range, into a new dataset in memory. */
 mercer_status mrc_dataset_take(mercer_dataset **out, const mercer_dataset *from, const int64_t *rows, int64_t count);
-/* Makes a view of rows first .. first + rows - 1, in the same files and memory: `from` must outlive it. For computed
+/* Makes a view of rows first .. first + rows - 1, in the same files and memory: `from` must outlive it. For synthetic
    samples the range may go beyond from->rows. */
 mercer_status mrc_dataset_range(mercer_dataset **out, const mercer_dataset *from, int64_t first, int64_t rows);
 /* Makes a dataset of arrays, which must have been checked. It borrows the arrays and copies names and schema. */
@@ -128,7 +128,7 @@ typedef struct mrc_sample_form {
     const char *const *labels;        /* (outputs) class names, or NULL */
     int64_t features, outputs;
 } mrc_sample_form;
-/* Checks that the dataset, `what` in messages, matches the form in schema, column names and classes, as far as both
+/* Checks that the dataset, `what` in messages, matches the form: schema, column names and classes are compared if both
    have them. Fails with MERCER_ERROR_MISMATCH, or with MERCER_ERROR_SHAPE for another number of features. Samples that
    were not read from a table are features already and need no schema. */
 mercer_status mrc_dataset_check_form(mercer_context *context, const mercer_dataset *data, const char *what,

@@ -73,7 +73,7 @@ static mercer_status text_names(text_writer *self, const char *const *names, int
     return self->status;
 }
 
-/* Writes rows of numbers with as many digits as it takes to read the same values back. */
+/* Writes rows of numbers with the fewest digits that read back as the same values. */
 static mercer_status text_rows(text_writer *self, const mercer_matrix *rows)
 {
     for (int64_t i = 0; i < rows->rows; i++) {
@@ -158,7 +158,8 @@ static void sample_shape(const mercer_dataset *dataset, char *out, size_t size)
         snprintf(out, size, "%lld, %lld, %lld, %lld", n, h, w, c);
 }
 
-/* Storage of targets in an NPY file: as values, or as class names, which are integers if all names are, else texts. */
+/* Storage of targets in an NPY file: as values, or as class names, which are integers if all names are, else
+   strings. */
 typedef struct target_form {
     const char *descr;
     char text_descr[32];

@@ -15,7 +15,7 @@ typedef struct hashed_row {
     int64_t place; /* index of the row in the list that was hashed */
 } hashed_row;
 
-/* Orders by hash, then by place, so that equal rows are adjacent and the first of them comes first. */
+/* Orders by hash, then by index, so that equal rows are adjacent and the first of them comes first. */
 static int compare_hashes(const void *a, const void *b)
 {
     const hashed_row *left = a, *right = b;
@@ -69,8 +69,8 @@ static mercer_status hash_rows(mrc_scope *scope, const mercer_dataset *data, con
     return mrc_dataset_check(data);
 }
 
-/* Numbers distinct rows in the order of first occurrence. On input id[i] is the place of the first row that equals row
-   i; on output it is that row's number. Returns the number of distinct rows. */
+/* Numbers distinct rows in the order of first occurrence. On input id[i] is the index of the first row that equals row
+   i; on output it is the number of that distinct row. Returns the number of distinct rows. */
 static int64_t number_firsts(int64_t *id, int64_t count)
 {
     int64_t distinct = 0;

@@ -5,7 +5,7 @@
  * rows with equal features.
  *
  * Rows are equal if their features (and targets and keys, if requested) have the same values; -0 equals 0. They are
- * compared by 128-bit hashes: for n rows the probability that two different rows are mistaken for equal is below n^2 /
+ * compared by 128-bit hashes: for n rows the probability that two distinct rows are mistaken for equal is below n^2 /
  * 2^128, which is 10^-22 for 10^8 rows. Cost: one read of the rows, a sort of n hashes, 24 bytes per row.
  */
 #ifndef MRC_DATA_EQUAL_ROWS_H
@@ -14,11 +14,11 @@
 #include "data/dataset.h"
 
 /* Numbers the distinct rows of rows[0 .. count - 1] (NULL: the rows 0 .. count - 1) from 0 in the order of their first
-   occurrence: id[i] is the number of row i, *distinct the number of different rows. */
+   occurrence: id[i] is the number of row i, *distinct the number of distinct rows. */
 mercer_status mrc_equal_rows(const mercer_dataset *data, const int64_t *rows, int64_t count, bool with_targets,
                              int64_t *id, int64_t *distinct);
 
-/* Numbers the units in the same way: groups, or rows with equal features. Computed samples are all different. */
+/* Numbers the units in the same way: groups, or rows with equal features. Synthetic samples are all distinct. */
 mercer_status mrc_row_units(const mercer_dataset *data, const int64_t *rows, int64_t count, int64_t *id,
                             int64_t *units);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Fingerprint of a dataset: XXH3 of its shape, its samples (if large, of blocks spread over them), its targets and its
+/* Fingerprint of a dataset: XXH3 of its shape, its samples (if large, of evenly spaced blocks), its targets and its
    class names. */
 #include "core/matrix.h"
 #include "core/memory.h"
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <xxhash.h>
 
-/* Samples of up to WHOLE_BYTES are hashed completely, in about 0.1 s; of larger ones, 4 MiB. */
+/* Samples of up to WHOLE_BYTES are hashed completely, in about 0.1 s; of larger data, 4 MiB in evenly spaced blocks. */
 enum { BLOCKS = 64, BLOCK_BYTES = 1 << 16, WHOLE_BYTES = 1 << 30 };
 
 /* Hashes data with the previous hash as the seed, so that the result depends on all data so far. */
@@ -80,7 +80,7 @@ static uint64_t mix_stored(uint64_t hash, const mercer_dataset *dataset, XXH3_st
     return mix_range(hash, &y, 0, dataset->rows * dataset->y.cols * mrc_dtype_size(dataset->y.dtype));
 }
 
-/* Computed samples: hashes some rows with their targets, which identify the sequence and its first sample. */
+/* Synthetic samples: hashes some rows with their targets, which identify the sequence and its first sample. */
 static mercer_status mix_computed(uint64_t *hash, const mercer_dataset *dataset)
 {
     int64_t row = dataset->features * mrc_dtype_size(dataset->dtype), count = mrc_min(dataset->rows, BLOCKS);

@@ -105,8 +105,8 @@ void mrc_files_overlap(const mrc_files *self, const mrc_slice *slice, int64_t i,
     *rows = mrc_max(0, end - from);
 }
 
-/* Finds a type for the rows of all files: if the integers of one file need f64, all are read as f64. *parts: number of
-   files with rows in the slice. */
+/* Finds a type for the rows of all files: if the integers of one file need f64, all are read as f64. Sets *parts to the
+   number of files with rows in the slice. */
 static mercer_status common_dtype(const mrc_files *self, const mrc_slice *slice, bool real, mercer_dtype *out,
                                   int64_t *parts)
 {

@@ -7,7 +7,7 @@
 #include "data/files/readers.h"
 
 typedef struct mrc_names {
-    const char **list; /* (count) paths; list and texts are one allocation */
+    const char **list; /* (count) paths; list and strings are one allocation */
     int64_t count;     /* at least 1 */
 } mrc_names;
 

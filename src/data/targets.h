@@ -7,8 +7,8 @@
  * are only 2 values. Otherwise targets are values. Equal numbers are the same class, however they are written. Class
  * names that are all numbers are sorted by value, others bytewise.
  *
- * Texts that are all numbers in one notation (data/table/notation.h) are values: mrc_targets_find_notation finds the
- * notation when all texts have been read, and the targets are then read a second time. Too many distinct names are an
+ * If all targets are numbers in one notation (data/table/notation.h), they are values: mrc_targets_find_notation finds
+ * the notation when all targets have been read, and they are then read a second time. Too many distinct names are an
  * error, unless the caller asked for classes.
  */
 #ifndef MRC_DATA_TARGETS_H
@@ -53,7 +53,7 @@ typedef struct mrc_targets {
     int64_t text_place;    /* line or element of the first name; -1 if all are numbers */
     int64_t text_first;    /* offset of that name in `texts` */
     char separator;        /* field separator of the table; 0 if there is none */
-    mrc_notation notation; /* notation of all texts; all zero: plain numbers and names */
+    mrc_notation notation; /* notation of all targets; all zero: plain numbers and names */
 } mrc_targets;
 
 /* Task and class names that the caller asked for. */
@@ -75,7 +75,7 @@ mercer_status mrc_targets_number(mrc_targets *targets, double value, int64_t pla
 mercer_status mrc_targets_again(mrc_targets *targets, int32_t entry);
 /* Adds a number or a name, given as text. */
 mercer_status mrc_targets_text(mrc_targets *targets, const char *text, int64_t length, int64_t place);
-/* Finds the notation of texts that are all numbers. Returns true if there is one; the caller must then clear the
+/* Finds the notation if all targets are numbers. Returns true if there is one; the caller must then clear the
    targets and read them again. */
 bool mrc_targets_find_notation(mrc_targets *targets, const mrc_target_wish *wish);
 /* Decides between classes and values; sets the dataset's task and outputs, and moves either the labels with their names

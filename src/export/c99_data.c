@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Numbers, texts and tables as C definitions. */
+/* Numbers, strings and tables as C definitions. */
 #include "core/matrix.h"
 #include "core/memory.h"
 #include "core/spec.h"

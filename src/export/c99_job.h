@@ -22,7 +22,7 @@ void mrc_c99_matrix(mrc_c99_job *job, const char *name, const mercer_matrix *val
 void mrc_c99_doubles(mrc_c99_job *job, const char *name, int64_t count, const double *values, bool single);
 /* Writes the definition of a struct that is initialized by the fields, and clears the fields. */
 void mrc_c99_struct(mrc_c99_job *job, const char *type, const char *name);
-/* Writes the definition of a list of texts, NAME[] = {"..", .., 0}; a NULL is written as "". */
+/* Writes the definition of a list of strings, NAME[] = {"..", .., 0}; a NULL is written as "". */
 void mrc_c99_texts(mrc_c99_job *job, const char *name, const char *const *texts, int64_t count);
 /* Writes the schema that encodes cells of a table as features. */
 void mrc_c99_table(mrc_c99_job *job, const mrc_schema *schema);

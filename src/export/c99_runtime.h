@@ -4,10 +4,11 @@
  *
  *   cells -> features -> preprocessing in double -> stored type -> argument of the kernel -> kernel value -> sums
  *
- * An exported file is this text, with the headers below in the place of their #include lines, between the macros and
- * the data of its model (c99_file.c). Tests compile it as it is. It computes one row in the arithmetic of backends/cpu,
- * every rounding included: one chain of fused multiply-adds over the features, one over each TILE centers, whose sums
- * are added in double. Only libm's exp, log, sine, cosine and acos may differ from machine to machine.
+ * An exported file consists of this text, with the headers below in place of their #include lines, between the macros
+ * and the data of its model (c99_file.c). Tests compile it unchanged. It computes one row in the arithmetic of
+ * backends/cpu, every rounding included: one chain of fused multiply-adds over the features, one over each TILE
+ * centers, whose sums are added in double. Only libm's exp, log, sine, cosine and acos may differ from machine to
+ * machine.
  *
  * Doubles hold all numbers. In a member whose arithmetic is single, they are floats: a sum, product or quotient of two
  * floats that is rounded to double and then to float is what float arithmetic gives.
@@ -106,7 +107,7 @@ static double rounded(double value)
 
 /* ---- Preprocessing --------------------------------------------------------------------------------------------- */
 
-/* In 64 chains, which are added up in order. */
+/* Return the sum of 64 chains, which are added in order. */
 static double sum_of_squares(const double *x, double divisor)
 {
     double lanes[64] = {0}, sum = 0;
@@ -155,7 +156,7 @@ static void apply_metric(const member *m, const double *x, double *out)
     }
 }
 
-/* Preprocess a sample and round it to the type of the centers; false if a value is not finite. */
+/* Preprocess a sample and round it to the type of the centers; return false if a value is not finite. */
 static bool prepare(const member *m, const sample *x, double *out)
 {
     double row[FEATURES];
@@ -225,7 +226,7 @@ static double exact_square(const member *m, const double *x, const double *z)
     return m->four ? (four[0] + four[1]) + (four[2] + four[3]) : one;
 }
 
-/* The argument of the kernel for bytes, in integers. */
+/* Return the argument of the kernel for bytes, in integers. */
 static double byte_argument(const member *m, const double *x, int j)
 {
     const unsigned char *z = (const unsigned char *)m->points + (size_t)j * (size_t)m->width;
@@ -329,7 +330,7 @@ static double power_value(const member *m, double s)
     return m->wide ? wide : (double)single;
 }
 
-/* The layers of NTK and NNGP, as vectors compute them. */
+/* Evaluate the layers of NTK and NNGP as the vector code does. */
 static double angular(const member *m, double dot, double xx, double zz)
 {
     const double variance = m->a, inverse_pi = 0x1.45f306dc9c883p-2;
@@ -348,7 +349,7 @@ static double angular(const member *m, double dot, double xx, double zz)
     return m->b > 0 ? t : s;
 }
 
-/* The layers by their definition (kernels/formulas.h), for rows that are nearly parallel. */
+/* Evaluate the layers by their definition (kernels/formulas.h), for rows that are nearly parallel. */
 static double parallel(const member *m, double dot, double xx, double zz)
 {
     const double pi = 3.14159265358979323846, variance = m->bias * m->bias;
@@ -429,7 +430,7 @@ static void add_up(const member *m, const double *x, double *f)
 
 /* ---- Predictions ----------------------------------------------------------------------------------------------- */
 
-/* The value at x of the line through (from[k], to[k]), constant beyond. */
+/* Return the value at x of the piecewise linear function through (from[k], to[k]), constant beyond. */
 static double interpolate(const double *from, const double *to, int count, double x)
 {
     int low = 0, high = count - 1;
@@ -445,7 +446,7 @@ static double interpolate(const double *from, const double *to, int count, doubl
     return to[low] + (to[high] - to[low]) * ((x - from[low]) / (from[high] - from[low]));
 }
 
-/* Output c in the units of the targets. */
+/* Return output c in the units of the targets. */
 static double leave_units(double value, int c)
 {
     const double *curve = the_model.curve;
@@ -473,7 +474,8 @@ static bool member_scores(const member *m, const sample *x, double *f)
     return all_finite(f);
 }
 
-/* Computes the mean of the members; scores of a single model are rounded here. False if a score is not finite. */
+/* Computes the mean of the members; scores of a single model are rounded here. Returns false if a score is not
+   finite. */
 static bool scores(const sample *x, double *f)
 {
     const int count = the_model.count;
@@ -560,7 +562,8 @@ typedef struct column {
 typedef struct table {
     const column *columns;      /* (COLUMNS) */
     const char *const *missing; /* words for missing values, then NULL */
-    int gaps;                   /* number of columns whose missing values follow from the others; 0 for means */
+    int gaps;                   /* number of columns whose missing values are imputed from the others; 0: means are
+                                   used */
     const int *filled;          /* (gaps) these columns */
     const double *deviations, *precision; /* (gaps), (gaps, gaps) */
 } table;
@@ -597,7 +600,7 @@ static const char *skip_digits(const char *at, const char *end)
     return at;
 }
 
-/* A decimal number and nothing else. strtod reads it: the decimal point of the locale must be a point. */
+/* Reads a decimal number and nothing else, by strtod: the decimal point of the locale must be a point. */
 static bool read_decimal(const char *text, const char *end, double *value)
 {
     const char *at = text, *first;
@@ -632,7 +635,7 @@ static bool is_missing_number(double value)
     return false;
 }
 
-/* A number or date in the notation of its column. */
+/* Reads a number or date in the notation of its column. */
 static bool read_number(const column *of, const char *text, const char *end, double *value)
 {
     char plain[MRC_AMOUNT_CHARS];
@@ -643,7 +646,7 @@ static bool read_number(const column *of, const char *text, const char *end, dou
     return unit >= 0 && mrc_unit_fits(unit, of->unit) && read_decimal(plain, plain + strlen(plain), value);
 }
 
-/* A cell as a float, NAN if it is missing; false if it is not a value of its column. */
+/* Reads a cell as a float, NAN if it is missing; returns false if it is not a value of its column. */
 static bool read_value(const column *of, const char *text, const char *end, float *cell)
 {
     double value;
@@ -672,7 +675,8 @@ static void encode_word(const column *of, const char *text, size_t length, doubl
         to[level + of->other] = 1;
 }
 
-/* Values of cells. Missing ones become the means of their columns, or follow from the other numbers of the row. */
+/* Compute values of cells. Missing ones become the means of their columns, or are imputed from the other numbers of the
+   row. */
 static void fill_gaps(const float *cells, double *values)
 {
     double z[MRC_GAPS_COLUMNS];

@@ -367,7 +367,7 @@ static mercer_status make_onnx_graph(mrc_onnx *g, const mercer_model *model)
 
 enum { LABELS, FEATURES, TARGETS, KERNEL, SCHEMA, NOTE, TEXTS, LISTS = KERNEL };
 
-/* Makes the graph, and writes it with the model's names and texts as properties. */
+/* Makes the graph, and writes it with the model's names and metadata as properties. */
 static mercer_status write_graph(mrc_onnx *g, const mercer_model *model, const char *path, char **lists)
 {
     static const char *const keys[TEXTS] = {"labels", "feature_names", "target_names", "kernel", "schema", "note"};

@@ -102,7 +102,7 @@ static int begin_tensor(mrc_onnx *self, mrc_bytes *to, mrc_onnx_type type, const
     return self->values++;
 }
 
-/* Adds a tensor with its data to the graph. Returns the number of its value. */
+/* Adds a tensor with its data to the graph. Returns the index of its value. */
 static int small_tensor(mrc_onnx *self, mrc_onnx_type type, const int64_t *dims, int count, const void *data)
 {
     mrc_bytes tensor = {0};

@@ -49,15 +49,15 @@ typedef struct mrc_onnx {
 
 void mrc_onnx_close(mrc_onnx *onnx);
 
-/* Constants; each returns the number of its value. A tensor of up to three dimensions (d2 or d3 < 0: fewer; d1 < 0:
-   a scalar). */
+/* Constants; each function returns the index of its value. A tensor of up to three dimensions (d2 or d3 < 0: fewer; d1
+   < 0: a scalar). */
 int mrc_onnx_doubles(mrc_onnx *onnx, int64_t d1, int64_t d2, int64_t d3, const double *values);
 int mrc_onnx_number(mrc_onnx *onnx, double value);
 int mrc_onnx_integers(mrc_onnx *onnx, int64_t count, const int64_t *values); /* count < 0: a scalar */
 /* A matrix in its own type, borrowed until the file is written. */
 int mrc_onnx_matrix(mrc_onnx *onnx, const mercer_matrix *matrix);
 
-/* Adds a node, without its negative operands. Returns the number of the result. */
+/* Adds a node, without its negative operands. Returns the index of the result. */
 int mrc_onnx_node(mrc_onnx *onnx, const char *operator, int a, int b, int c);
 /* The same as mrc_onnx_node with an attribute: an integer, or a list of one integer (axes; only single axes are
    used). */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * features: metrics that the caller gives, as linear maps of the points.
+ * features: metrics given by the caller, as linear maps of the points.
  *
  * A metric changes the L2 distance of a kernel: r^2 = (x - z) M (x - z)'. It is stored as the linear map A with M = A
  * A', so that |x A - z A| is the distance (data/prepare/linear_map.h). M is full, or given by weights w: M = diag(w), A

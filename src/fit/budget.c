@@ -72,7 +72,7 @@ int64_t mrc_fit_validation_rows(const mercer_fitting *self)
     return mrc_min(held->rows, self->memory / 4 / row + 1);
 }
 
-/* Returns whether the library holds the samples in memory of its own: they are neither mapped, nor borrowed from the
+/* Returns whether the library stores the samples in its own memory: they are neither mapped, nor borrowed from the
    caller, nor computed. */
 static bool is_held(const mercer_fitting *self)
 {
@@ -80,7 +80,7 @@ static bool is_held(const mercer_fitting *self)
     return !self->info.mapped && (!self->info.format || strcmp(self->info.format, "synthetic") != 0);
 }
 
-/* Returns the sizes of a training with p centers, for the planner. */
+/* Returns the sizes of a training run with p centers, for the planner. */
 static mercer_shape shape_of(const mercer_fitting *self, int64_t p)
 {
     return (mercer_shape){
@@ -126,9 +126,9 @@ static double held_by_a_rank(const mercer_fitting *self, int64_t p, const mercer
 }
 
 /*
- * Plans for several devices. Their memory is not one pool: the bytes of each rank must fit its device. *memory: the
- * given budget of all ranks, else the largest for which each rank's part fits, found by reducing it in steps of an
- * eighth. Fails with MERCER_ERROR_MEMORY if there is none.
+ * Plans for several devices. Their memory is not one pool: the bytes of each rank must fit its device. Sets *memory to
+ * the given budget of all ranks, else to the largest for which each rank's part fits, found by reducing it in steps of
+ * an eighth. Fails with MERCER_ERROR_MEMORY if there is none.
  */
 static mercer_status plan_on_devices(const mercer_fitting *self, int64_t p, mercer_plan *plan, int64_t *memory,
                                      mrc_reason *reason)
@@ -153,7 +153,7 @@ int64_t mrc_fit_memory_left(const mercer_fitting *self, int64_t p)
     enum {
         LEAST = 1 << 20,
         STREAM = 64 << 20
-        /* LEAST: smallest result, which the planner reports as too little. STREAM: largest buffers of a stream */
+        /* LEAST: smallest result, which the planner reports as too small. STREAM: largest buffers of a stream */
     };
     if (self->device_each > 0) {
         mercer_plan plan;

@@ -163,7 +163,7 @@ mercer_status mrc_fit_set_record(const mercer_fitting *self)
     return status;
 }
 
-/* Reads a number of a record. Returns 0 if it is missing or out of range: the file is not trusted. */
+/* Reads a number from a record. Returns 0 if it is missing or out of range: the file is not trusted. */
 static double read_number(const json_t *value, double most)
 {
     double number = json_number_value(value);

@@ -16,7 +16,7 @@
 
 /* ---- Kernel ---------------------------------------------------------------------------------------------------- */
 
-/* Returns whether the kernel that a text names has a parameter "bandwidth". */
+/* Returns whether the kernel that a specification names has a parameter "bandwidth". */
 static bool takes_bandwidth(const char *spec)
 {
     const mrc_kernel_entry *entry = mrc_kernel_named(spec);
@@ -210,7 +210,7 @@ mercer_status mrc_fit_check_model(mercer_fitting *self)
 }
 
 /* Records that the scale factor of the preprocessing was folded into the bandwidth (mercer_preprocess_info): samples
-   such as bytes are then used as they are. */
+   such as bytes are then used unchanged. */
 static void record_folded(mercer_fitting *self)
 {
     mrc_fit_decide(self, "kernel", "folded", mrc_fit_origin(self, false, MRC_FROM_DATA), "yes");

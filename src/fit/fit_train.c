@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Stages plan and train: creation of the trainer from the decisions of the record, its plan, training with a deadline,
- * and warnings about a training that ended far from its optimum.
+ * and warnings about a training run that ended far from its optimum.
  */
 #include "fit/fitting.h"
 
@@ -114,8 +114,8 @@ static mercer_status find_variance(const mercer_fitting *self, double *out)
     return MERCER_OK;
 }
 
-/* Warns about a training that ended far from its optimum. Its hyperparameters were scored by exact solutions, so the
-   model is worse than the search predicted. */
+/* Warns about a training run that ended far from its optimum. Its hyperparameters were scored by exact solutions, so
+   the model is worse than the search predicted. */
 static mercer_status warn_if_unconverged(const mercer_fitting *self)
 {
     const mercer_report *report = &self->training;
@@ -156,7 +156,7 @@ static void warn_if_rounded(const mercer_fitting *self)
 
 /* Clears the calibration of a model that is trained further, because it was measured with the old weights. Without rows
    to measure it again, the temperature stays: for a given model it is a better guess than none, and that of a
-   checkpoint belongs to this training. */
+   checkpoint belongs to this training run. */
 static mercer_status forget_calibration(mercer_fitting *self)
 {
     if (self->validation || !(self->model_borrowed || self->record.resumes)) {

@@ -212,7 +212,8 @@ mercer_dtype mrc_fit_points(const mercer_fit_options *options, const mercer_data
 /* Returns the preprocessing that the options select for these data. */
 const char *mrc_fit_preprocess(const mercer_fit_options *options, const mercer_dataset_info *info);
 
-/* Parses the kernel of the options. *open: its text sets no bandwidth, so `bandwidth` is used. */
+/* Parses the kernel of the options. Sets *open to whether its specification has no bandwidth, so that `bandwidth` is
+   used. */
 mercer_status mrc_fit_parse_kernel(const mercer_fit_options *options, mercer_context *context, double bandwidth,
                                    mercer_kernel *out, bool *open);
 /* Adds a metric to the preprocessing as its last step: weights, or for norm 2 also a matrix M. */
@@ -231,8 +232,8 @@ int64_t mrc_fit_default_centers(const mercer_fitting *self);
 /* fit_checkpoint.c: checks that the search of the checkpoint record.resumes, if set, is this one, and makes the task
    save its state, by the checkpoint options of training. */
 mercer_status mrc_fit_open_search_state(mercer_fitting *self, mrc_search_task *task);
-/* Restores effort and results from a checkpoint. *searching: it was written during a search, whose state is restored. A
-   checkpoint of a training has the ridge and the results of the search. */
+/* Restores effort and results from a checkpoint. Sets *searching to whether it was written during a search, whose state
+   is restored. A checkpoint of a training run has the ridge and the results of the search. */
 mercer_status mrc_fit_open_checkpoint(mercer_fitting *self, const char *path, bool *searching);
 /* Sets the model's record, which checkpoints store. */
 mercer_status mrc_fit_set_record(const mercer_fitting *self);
@@ -261,8 +262,8 @@ mercer_status mrc_fit_find_memory(mercer_fitting *self);
 int64_t mrc_fit_memory_left(const mercer_fitting *self, int64_t p);
 int64_t mrc_fit_validation_rows(const mercer_fitting *self);
 mercer_dtype mrc_fit_target_type(const mercer_fitting *self);
-/* Plans a training with p centers in the memory that is left for it. Fails if they do not fit, with the largest number
-   that does in the message and in report.largest_centers. plan may be NULL. */
+/* Plans a training run with p centers in the memory that is left for it. Fails if they do not fit, with the largest
+   number that does in the message and in report.largest_centers. plan may be NULL. */
 mercer_status mrc_fit_plan(mercer_fitting *self, int64_t p, mercer_plan *plan);
 /* Returns whether p centers fit, and then sets *plan. */
 bool mrc_fit_try_plan(const mercer_fitting *self, int64_t p, mercer_plan *plan);

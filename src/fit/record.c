@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The record of a fit: its decisions, and the texts that are made from them (lines of the plan, the report, the model's
+/* The record of a fit: its decisions, and the text that is made from them (lines of the plan, the report, the model's
    note). */
 #include "fit/fitting.h"
 

@@ -14,7 +14,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Fails with MERCER_ERROR_ARGUMENT unless a text is NULL or equal to a word of the NULL-terminated list. */
+/* Fails with MERCER_ERROR_ARGUMENT unless a string is NULL or equal to a word of the NULL-terminated list. */
 static mercer_status check_word(mercer_context *context, const char *option, const char *text, const char *const *words,
                                 const char *valid)
 {
@@ -91,7 +91,7 @@ static mercer_status check_targets(mercer_context *context, const mercer_fit_opt
 
 /* ---- Kernel and search ------------------------------------------------------------------------------------------- */
 
-/* Checks a bandwidth that is given outside of the kernel's text. open: the text sets none. */
+/* Checks a bandwidth that is given outside of the kernel's text. open: the kernel's string sets none. */
 static mercer_status check_bandwidth(mercer_context *context, const mercer_fit_options *options, bool open)
 {
     const char *kernel = options->kernel.spec ? options->kernel.spec : MRC_DEFAULT_KERNEL;

@@ -32,8 +32,7 @@
  *   laplace-l1  phi / b        exppower-l1, lpq  q t exp(-t) / s, t = (r/b)^q (q = gamma)
  *
  * A slope without a limit at r = 0 is defined as 0 there: either |psi (x - z)| stays bounded, or the direction is
- * undefined. A slope is computed like a kernel function and has its own number, see mrc_kernel_slope
- * (kernels/kernel.h).
+ * undefined. A slope is computed like a kernel function and has its own id, see mrc_kernel_slope (kernels/kernel.h).
  *
  * Functions of a distance in another norm, with s = sum_k |x_k - z_k|^p and r = s^(1/p). Such sums cannot be computed
  * from inner products, so they are formed from differences, pair by pair:
@@ -254,8 +253,8 @@ MRC_HD double mrc_nngp(const mercer_kernel *kernel, double t, double xx, double 
 
 /* clang-format off */
 
-/* Parameters are fields of mercer_kernel: name, kind, required, whether the least value is valid, least and largest
-   value, and default (mrc_parameter in core/spec.h). */
+/* Parameters are fields of mercer_kernel: name, kind, required, whether the smallest value is valid, smallest and
+   largest value, and default (mrc_parameter in core/spec.h). */
 #define MRC_PARAMETER(field, ...) {#field, offsetof(mercer_kernel, field), __VA_ARGS__}
 #define MRC_BANDWIDTH \
     MRC_PARAMETER(bandwidth, MRC_REAL, true, true, MRC_BANDWIDTH_LEAST, MRC_BANDWIDTH_MOST, 0)
@@ -274,7 +273,7 @@ MRC_HD double mrc_nngp(const mercer_kernel *kernel, double t, double xx, double 
 /* X(ID, definition, pair form, name, example, parameters...). The pair form is the argument of the function: DISTANCE,
    the squared L2 distance; DIFFERENCES, the sum of |x_k - z_k|^p with p = 1 or the parameter p (p = 2 is a DISTANCE);
    INNER, the inner product; ANGLE, an inner product where the function is ill-conditioned for nearly parallel vectors.
-   Append new kernels at the end, so that the numbers of the others (mercer_kernel.id) stay the same. */
+   Append new kernels at the end, so that the ids of the others (mercer_kernel.id) stay the same. */
 #define MRC_KERNELS(X)                                                                                                 \
     X(LAPLACE, mrc_laplace, DISTANCE, "laplace", "laplace:bandwidth=10", MRC_BANDWIDTH)                                \
     X(GAUSSIAN, mrc_gaussian, DISTANCE, "gaussian", "gaussian:bandwidth=5", MRC_BANDWIDTH)                             \
@@ -294,7 +293,7 @@ MRC_HD double mrc_nngp(const mercer_kernel *kernel, double t, double xx, double 
       MRC_GAMMA_L1)                                                                                                    \
     X(LPQ, mrc_lpq, DIFFERENCES, "lpq", "lpq:p=1.5,q=0.8,bandwidth=12", MRC_P, MRC_Q, MRC_BANDWIDTH)
 
-/* A kernel's number is its position in the list, from 1. MERCER_KERNEL_CALLBACK_DISTANCE and above are user
+/* A kernel's id is its position in the list, from 1. MERCER_KERNEL_CALLBACK_DISTANCE and above are user
    functions. */
 #define MRC_KERNEL_NUMBER(ID, ...) MRC_KERNEL_##ID,
 enum { MRC_KERNEL_NONE, MRC_KERNELS(MRC_KERNEL_NUMBER) MRC_KERNEL_END };

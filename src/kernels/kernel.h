@@ -47,7 +47,7 @@ bool mrc_kernel_is_angular(const mercer_kernel *kernel);
    -phi'(r). Backends compute slopes like kernels, but slopes cannot be parsed, printed or used in a model. Returns
    false for all other kernels. */
 bool mrc_kernel_slope(const mercer_kernel *kernel, mercer_kernel *slope);
-/* Returns the number of the kernel that a slope belongs to; any other number is returned unchanged. */
+/* Returns the id of the kernel that a slope belongs to; any other id is returned unchanged. */
 int32_t mrc_kernel_base(int32_t id);
 
 /* Evaluate a kernel's definition, as a function of sum = sum_k |x_k - z_k|^p >= 0 (L2: the squared distance), or of the

@@ -3,7 +3,7 @@
  * Regression metrics. With weights w and their sum W, c outputs, e = f - y:
  *
  *   mse = sum w e^2 / (W c)    mae = sum w |e| / (W c)    r2 = 1 - sum w e^2 / sum w (y - mean)^2
- *   the quantile q of |e| is the least value such that the weight of errors up to it is at least q W
+ *   the quantile q of |e| is the smallest value such that the weight of errors up to it is at least q W
  *
  * Cost: O(c) per row, and a sort of the saved errors for the quantiles.
  */

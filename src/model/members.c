@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The mean of several models. Member 0 is the model itself, which has the names, schema and calibration. All members
- * have the same units of targets.
+ * have the same target units.
  *
  *   f(x) = (1 / k) sum_m f_m(x)         f_m in the units of the targets; the same for gradients
  *

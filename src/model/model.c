@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Creation and release of models; their names and texts. */
+/* Creation and release of models; their names, note and schema. */
 #include "model/model.h"
 
 #include "core/matrix.h"
@@ -77,7 +77,7 @@ int64_t mrc_model_features(const mercer_model *model)
 
 /* ---- Texts --------------------------------------------------------------------------------------------------- */
 
-/* Checks that all names are UTF-8 texts. `what` is the word for one name in messages. */
+/* Checks that all names are valid UTF-8. `what` is the word for one name in messages. */
 static mercer_status check_names(const mercer_model *model, const char *const *names, int64_t count, const char *what)
 {
     mercer_context *context = model->context;
@@ -152,7 +152,7 @@ mercer_status mrc_model_set_target_names(mercer_model *model, const char *const 
     return MERCER_OK;
 }
 
-/* Replaces a text by a copy of another one. Changes nothing on failure. */
+/* Replaces a string by a copy of another one. Changes nothing on failure. */
 static mercer_status replace_text(mercer_model *model, char **to, const char *text, const char *what)
 {
     void *memory = NULL;

@@ -14,14 +14,14 @@
 
 enum { KERNEL_CHARS = 512, OWN_TENSORS = 5, POINT_TENSORS = 8, OWN_TEXTS = 14, POINT_TEXTS = 4, KEY_CHARS = 64 };
 
-/* Names of the tensors and texts of one member, and its kernel. */
+/* Names of the tensors and metadata of one member, and its kernel. */
 typedef struct member_texts {
-    char prefix[MRC_MEMBER_CHARS]; /* prefix of the tensor and text names; "" for the first member */
+    char prefix[MRC_MEMBER_CHARS]; /* prefix of the tensor and metadata names; "" for the first member */
     char kernel[KERNEL_CHARS], kernel_before[KERNEL_CHARS];
     char names[POINT_TENSORS][KEY_CHARS], keys[POINT_TEXTS][KEY_CHARS];
 } member_texts;
 
-/* Contents of a model file, and the texts that were printed for it (owned). */
+/* Contents of a model file, and the strings that were printed for it (owned). */
 typedef struct contents {
     mrc_tensor *tensors; /* (OWN_TENSORS + members * POINT_TENSORS + extras) */
     int64_t count;
@@ -60,8 +60,8 @@ static bool is_centers(const mercer_model *model, const void *data)
     return false;
 }
 
-/* Checks that a file never contains NaN or infinity, wherever the numbers come from. The state of a training is checked
-   when it is read (training/checkpoint.c). Centers were checked when the model was created. */
+/* Checks that a file never contains NaN or infinity, wherever the numbers come from. The state of a training run is
+   checked when it is read (training/checkpoint.c). Centers were checked when the model was created. */
 static mercer_status check_numbers(const mercer_model *model, const contents *file)
 {
     for (int64_t i = 0; i < file->count; i++)
@@ -198,7 +198,7 @@ static const char *format_version(const mercer_model *model)
     return mrc_units_given(&model->units) ? MRC_MODEL_FORMAT_UNITS : MRC_MODEL_FORMAT_PLAIN;
 }
 
-/* Adds the texts for kernel function and preprocessing of a member. */
+/* Adds the metadata for kernel function and preprocessing of a member. */
 static mercer_status describe_member(const mercer_model *model, member_texts *texts, contents *out)
 {
     static const char *const own[POINT_TEXTS] = {"kernel", "preprocess", "preprocess_folded",
@@ -225,7 +225,7 @@ static void add_texts(contents *out, const mrc_metadata *texts, int64_t count)
     out->entries += count;
 }
 
-/* Adds the texts that all members share, then those of each member. */
+/* Adds the metadata that all members share, then those of each member. */
 static mercer_status describe_model(const mercer_model *model, contents *out)
 {
     const mrc_calibration *known = &model->calibration;
@@ -269,7 +269,7 @@ static mercer_status allocate_contents(const mercer_model *model, int64_t extras
     return MERCER_OK;
 }
 
-/* Collects all tensors and texts of the file. Tensors are borrowed from the model. */
+/* Collects all tensors and metadata of the file. Tensors are borrowed from the model. */
 static mercer_status collect(const mercer_model *model, const mercer_save_options *options, const mrc_tensor *extra,
                              int64_t extras, contents *out)
 {

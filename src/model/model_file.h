@@ -20,7 +20,7 @@
 #define MRC_MODEL_FORMAT_NOTATIONS "7" /* a schema with number or date notations */
 #define MRC_MODEL_FORMAT_SHIFT     "8" /* class shifts of the probabilities */
 
-/* Writes the prefix of a member's tensor and text names: "member1.", ...; empty for member 0. */
+/* Writes the prefix of a member's tensor and metadata names: "member1.", ...; empty for member 0. */
 enum { MRC_MEMBER_CHARS = 32 };
 void mrc_member_prefix(int64_t number, char prefix[MRC_MEMBER_CHARS]);
 

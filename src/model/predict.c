@@ -84,8 +84,8 @@ static mercer_status allocate_block(mercer_model *model, const mercer_matrix *X,
 }
 
 /* Chooses type and size of blocks. If product, centers and weights are float, samples in double are rounded after the
-   preprocessing. Rounding before it could make large numbers equal that differ little; without rounding all arithmetic
-   would be in double. */
+   preprocessing. Rounding before it could make large numbers with small differences equal; without rounding all
+   arithmetic would be in double. */
 static mercer_status open_block(mercer_model *model, const mercer_matrix *X, const mercer_matrix *F, input_block *out)
 {
     mercer_dtype result = F ? F->dtype : model->weights.dtype;
@@ -191,7 +191,7 @@ struct prediction {
 
 /* ---- Products -------------------------------------------------------------------------------------------------- */
 
-/* Checks the range of a preprocessed block; the message has the number of its first row. */
+/* Checks the range of a preprocessed block; the message has the index of its first row. */
 static mercer_status check_preprocessed(const prediction *self, const mercer_matrix *x, int64_t first)
 {
     char name[80];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tensor files: named matrices and texts in the safetensors layout, with a checksum for everything.
+ * Tensor files: named matrices and metadata strings in the safetensors layout, with checksums of everything.
  *
  *   8 bytes      length N of the header, little-endian, N <= 100,000,000
  *   N bytes      the header: JSON, then spaces up to a multiple of 64 bytes from the beginning of the file

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tensor files: names, types and checksums as they are written in a header. */
+/* Tensor files: names, types and checksums in the form used by headers. */
 #include "model/tensor_format.h"
 
 #include "core/spec.h"

@@ -5,7 +5,7 @@
  *
  *   plan.c          machine and budget, choice of a solver, refinement and replacement of a plan
  *   plan_options.c  the list of options: values, and the solvers that they apply to
- *   plan_precision.c  whether a training may round products to half precision
+ *   plan_precision.c  whether a training run may round products to half precision
  *   plan_ranks.c    the cost of a plan on several ranks
  */
 #ifndef MRC_PLAN_PLAN_H
@@ -22,8 +22,8 @@ int64_t mrc_plan_share(bool device, int64_t available);
    returned in *reason: MERCER_ERROR_ARGUMENT for invalid options; MERCER_ERROR_MEMORY, with the largest p that fits,
    if no plan fits the budget. */
 mercer_status mrc_make_plan(mrc_plan *out, const mrc_plan_request *request, mrc_reason *reason);
-/* Plans a training from its shape only, without data or kernel matrix. With one shard the assumptions about the kernel
-   are conservative; with several shards, which only ranks use, they are those of a Laplace kernel. */
+/* Plans a training run from its shape only, without data or kernel matrix. With one shard the assumptions about the
+   kernel are conservative; with several shards, which only ranks use, they are those of a Laplace kernel. */
 mercer_status mrc_plan_shape(mrc_plan *out, const mrc_machine *machine, const mercer_shape *shape,
                              const mercer_train_options *options, mrc_reason *reason);
 /* Returns the solver that the request demands; NULL: the planner chooses. */
@@ -34,13 +34,13 @@ int64_t mrc_plan_largest(int64_t p, bool (*fits)(void *user, int64_t p), void *u
 /* Updates the plan after set-up, when the critical batch and the type of the samples are known. Sizes may change; the
    text then gets a line about it (mercer_plan.changes). Solver, projector and epochs stay as planned. */
 mercer_status mrc_refine_plan(mrc_plan *plan, const mrc_plan_request *request, mrc_reason *reason);
-/* Replaces the plan of a training that broke down by the plan of another attempt. `why` is the error message of the
+/* Replaces the plan of a training run that broke down by the plan of another attempt. `why` is the error message of the
    breakdown; the text gets a line with it. */
 mercer_status mrc_replace_plan(mrc_plan *plan, const mrc_plan_request *request, const mrc_attempt *attempt,
                                const char *why, mrc_reason *reason);
 
-/* Return whether a training with solver `row` uses half precision by default; add the line to the plan that explains
-   the decision. */
+/* Return whether a training run with solver `row` uses half precision by default; add the line to the plan that
+   explains the decision. */
 bool mrc_plan_rounds(const mrc_plan_request *request, const mrc_solver *row);
 void mrc_plan_say_precision(const mrc_plan_request *request, mrc_plan *plan);
 /* Return the root mean square error of a kernel value in half precision. coordinates: mean square of the coordinates,

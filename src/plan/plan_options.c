@@ -162,7 +162,7 @@ void mrc_plan_mention_useless(mrc_planner *planner)
                    *name = for_solver && plan->projector ? plan->projector->name : plan->solver->name;
         if (!is_given(&row->option, planner->options) || (for_solver && for_projector)) continue;
         mrc_plan_say(&plan->public_plan, "%s%s %s: %s has no effect\n", warns ? "warning: " : "", who, name, option);
-        /* a training measures the kernel matrix and may choose another solver */
+        /* a training run measures the kernel matrix and may choose another solver */
         if (warns && !planner->request->sizes_only)
             mrc_plan_warn(plan, option, "%s %s: %s has no effect; remove it", who, name, option);
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Automatic half precision. With arithmetic "auto" the plan decides whether a training may round its products to half
- * precision (arithmetic "fast"); the trainer then checks that the result is accurate enough.
+ * Automatic half precision. With arithmetic "auto" the plan decides whether a training run may round its products to
+ * half precision (arithmetic "fast"); the trainer then checks that the result is accurate enough.
  *
  * Error of a kernel value, for kernels with values up to 1. With u = 2^-11, halves have relative errors up to u,
  * assumed to be independent and uniformly distributed: variance u^2 / 3.

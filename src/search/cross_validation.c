@@ -63,7 +63,8 @@ static mercer_status evaluate_folds(const validation *self, const mercer_kernel 
     return backend->ops->scale_rows(backend, &self->y, self->numbers);
 }
 
-/* Factorizes K with the penalty added to its diagonal, and computes t. *solved: the factorization exists. */
+/* Factorizes K with the penalty added to its diagonal, and computes t. Sets *solved to whether the factorization
+   exists. */
 static mercer_status fit_fold(const validation *self, double penalty, bool *solved)
 {
     mrc_backend *backend = self->backend;

@@ -20,8 +20,8 @@
  *             cancels within a pair: |psi (x - z)^norm| is at most about 1, however large psi is for near points.
  *   map       points x A in norm 2: dE/dA = S A, S = sum_ij V_ij (x_i - z_j)(x_i - z_j)', V_ij = -W_ij psi_ij. With the
  *             row and column sums of V on diagonals D_r, D_c:  S = B + B',  B = X'(D_r X / 2 - V Z) + Z' D_c Z / 2
- *   exponent  dE/dgamma = sum_ij W_ij (K(gamma + h) - K(gamma - h))_ij / 2 h. h = 1e-3 is off by h^2 / 6 third
- *             derivatives of K, far below the noise of a draw, and costs two more evaluations of the function.
+ *   exponent dE/dgamma = sum_ij W_ij (K(gamma + h) - K(gamma - h))_ij / 2 h. h = 1e-3 has an error of h^2 / 6 times the
+ *   third derivative of K, far below the noise of a draw, and costs two more evaluations of the function.
  *
  * Weighted rows: K and Y are multiplied by the square roots of the weights, q and t once more.
  *
@@ -82,7 +82,8 @@ mercer_status mrc_gradient_open(mrc_gradient_buffer *self, mrc_scope *scope, mrc
 
 /* ---- The fit ----------------------------------------------------------------------------------------------------- */
 
-/* Sets the square roots of the weights. *fitted, *held: total weight of the training rows and of the held-out rows. */
+/* Sets the square roots of the weights. Sets *fitted and *held to the total weights of the training rows and of the
+   held-out rows. */
 static void weigh_rows(mrc_gradient_buffer *self, const double *weights, double *fitted, double *held)
 {
     *fitted = *held = 0;
@@ -134,8 +135,8 @@ static mercer_status factorize_with(const mrc_gradient_buffer *self, double pena
 }
 
 /* Factorizes M, with larger jitters if necessary. Kernel values of points in float are rounded, so K_ZZ of a smooth
-   kernel with a large bandwidth can have negative eigenvalues larger than the default jitter. With that jitter only,
-   every step of such a descent would be rejected. */
+   kernel with a large bandwidth can have negative eigenvalues larger than the default jitter. With only the default
+   jitter, every step of such a descent would be rejected. */
 static mercer_status factorize_fold(const mrc_gradient_buffer *self, double penalty, bool *solved)
 {
     *solved = false;

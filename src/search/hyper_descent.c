@@ -49,8 +49,8 @@
 #define RATE_RIDGE    0.20
 
 /* Strengths of the prior, chosen between 1 and 400 on samples of 300 and of 1,000 rows (two each) of the eight tables
-   of docs/tables.md, by the errors on their other training rows. Without a prior these errors are 26 % larger with 300
-   rows and 11 % larger with 1,000. */
+   of docs/tables.md, by the errors on the remaining training rows. Without a prior these errors are 26 % larger with
+   300 rows and 11 % larger with 1,000. */
 #define PRIOR_SCALE 5.0
 #define PRIOR_MAP   100.0
 
@@ -235,7 +235,8 @@ static void find_map_slope(const workspace *self, const double *values)
     }
 }
 
-/* Computes the gradient at the state's parameters. *solved: the equations of the draw could be solved. */
+/* Computes the gradient at the state's parameters. Sets *solved to whether the equations of the draw could be
+   solved. */
 static mercer_status find_gradient(workspace *self, const mrc_descent_state *state, int step, bool *solved)
 {
     const mrc_descent *task = self->task;

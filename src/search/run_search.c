@@ -11,9 +11,10 @@
  * do not use these held-out rows; the rows that they hold out in each draw are training rows. Tables of fewer than
  * 2,000 rows have none: descents draw from all rows, and stage 5 is cross-validated.
  *
- * With folds and more than STEP_ROWS rows, the number of steps is reduced in proportion to 1 / rows, so that 1,000 rows
- * take half a second. This increases errors by 1 % on samples of 1,000 rows of the eight tables of docs/tables.md. From
- * ALL_STEPS_ROWS rows on all steps are made: fewer reduced the R2 of kin40k by .006 with 1,300 and 1,900 rows.
+ * With folds and more than STEP_ROWS rows, the number of steps is reduced in proportion to 1 / rows, so that a search
+ * with 1,000 rows takes half a second. This increases errors by 1 % on samples of 1,000 rows of the eight tables of
+ * docs/tables.md. From ALL_STEPS_ROWS rows on all steps are made: fewer reduced the R2 of kin40k by .006 with 1,300 and
+ * 1,900 rows.
  */
 #include "search/search_parts.h"
 

@@ -83,10 +83,10 @@ typedef struct mrc_split {
     int64_t *rows; /* owned by the caller */
     mrc_folds folds;
 } mrc_split;
-/* Draws up to `most` training rows and half as many held-out rows, or folds of up to `most` rows in total. */
+/* Draws up to `most` training rows and half that number of held-out rows, or folds of up to `most` rows in total. */
 mercer_status mrc_split_make(mrc_split *out, const mercer_dataset *data, int64_t most, uint64_t seed);
-/* Sets units and cuts of `out` for rows (n) of the data. If the rows have different times, each row is its own unit,
-   and units are in order of time. The scope owns the memory. */
+/* Sets units and cuts of `out` for rows (n) of the data. If the rows have distinct times, each row is its own unit, and
+   units are in order of time. The scope owns the memory. */
 mercer_status mrc_split_units(const mercer_dataset *data, const int64_t *rows, int64_t n, mrc_scope *scope,
                               mrc_descent_rows *out);
 

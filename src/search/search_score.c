@@ -15,7 +15,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Number of ridges. With folds, fewer are needed, because the ridge of the descent was learned on as many rows */
+/* Number of ridges. With folds, fewer are needed, because the descent learned its ridge on the same number of rows */
 enum { RIDGES = 7, FOLD_RIDGES = 4 };
 #define MOST_SLACK 0.01
 #define SLACK_ROWS 4.0

@@ -145,7 +145,8 @@ mercer_status mrc_small_factorize(mrc_backend *backend, const mercer_matrix *a, 
     return MERCER_OK;
 }
 
-/* Solves the equations for one ridge. *solved: they were positive definite; if not, weights are not set. */
+/* Solves the equations for one ridge. Sets *solved to whether they were positive definite; if not, weights are not
+   set. */
 static mercer_status solve_small_fit(const small_fits *self, double ridge, const mercer_matrix *weights, bool *solved)
 {
     mrc_backend *backend = self->backend;

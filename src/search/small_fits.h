@@ -66,7 +66,7 @@ mercer_status mrc_cross_validate(mercer_context *context, const mrc_small_rows *
 #define MRC_SMALL_JITTER 1e-10
 
 /* Adds penalty + jitter tr(base) / n to the diagonal of A (n, n) f64, and replaces A by its Cholesky factor. base (n,
-   n) may be A. diagonal (2 n): scratch space. *solved: the matrix was positive definite. */
+   n) may be A. diagonal (2 n): scratch space. Sets *solved to whether the matrix was positive definite. */
 mercer_status mrc_small_factorize(mrc_backend *backend, const mercer_matrix *a, const mercer_matrix *base,
                                   double penalty, double jitter, double *diagonal, bool *solved);
 

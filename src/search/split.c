@@ -204,7 +204,7 @@ mercer_status mrc_split_make(mrc_split *out, const mercer_dataset *data, int64_t
 /* ---- Units of a draw --------------------------------------------------------------------------------------------- */
 
 /* Finds cuts: positions between half and three quarters of the rows where the time changes. If there is none, the
-   nearest change is the only cut. Returns their number. The rows must have at least two different times. */
+   nearest change is the only cut. Returns their number. The rows must have at least two distinct times. */
 static int64_t find_cuts(const mrc_keyed *sorted, int64_t n, int64_t *cuts)
 {
     int64_t count = 0, last = n * 3 / 4, before = last, after = last;
@@ -217,7 +217,7 @@ static int64_t find_cuts(const mrc_keyed *sorted, int64_t n, int64_t *cuts)
     return 1;
 }
 
-/* Sets keys (n) to the times of the rows. *times: the rows have times that are not all equal. */
+/* Sets keys (n) to the times of the rows. Sets *times to whether the rows have times that are not all equal. */
 static mercer_status find_times(const mercer_dataset *data, const int64_t *rows, int64_t n, double *keys, bool *times)
 {
     double *first;

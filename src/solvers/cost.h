@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Cost model of the parts of a training. Every solver, projector, preconditioner and cache describes its own cost as an
- * mrc_cost. The planner (src/plan) adds these up, for one process and for several ranks.
+ * Cost model of the parts of a training run. Every solver, projector, preconditioner and cache describes its own cost
+ * as an mrc_cost. The planner (src/plan) adds these up, for one process and for several ranks.
  */
 #ifndef MRC_SOLVERS_COST_H
 #define MRC_SOLVERS_COST_H
@@ -41,9 +41,9 @@ typedef struct mrc_bytes {
 } mrc_bytes;
 
 typedef struct mrc_cost {
-    mrc_bytes held;   /* memory while the part exists */
-    mrc_bytes peak;   /* additional memory while it is used */
-    mrc_bytes set_up; /* additional memory during set-up, at a time when nothing of `peak` exists */
+    mrc_bytes held;   /* bytes allocated while the part exists */
+    mrc_bytes peak;   /* additional bytes while it is used */
+    mrc_bytes set_up; /* additional bytes during set-up, when nothing of `peak` is allocated */
     double flops;     /* flops in the type of the weights */
     double doubles;   /* flops in double */
     double serial;    /* flops in double on one thread (LAPACK) */

@@ -54,7 +54,7 @@ typedef struct mrc_plan_warning {
     char text[256];
 } mrc_plan_warning;
 
-/* A training to try instead of one that broke down. */
+/* A training run to try instead of one that broke down. */
 typedef struct mrc_attempt {
     const struct mrc_solver *solver; /* NULL: as in the request */
     bool accurate;                   /* without half precision */

@@ -36,7 +36,7 @@ typedef struct mrc_target {
 typedef struct mrc_watchdog {
     double loss, target; /* running means of the squared error and of the squared targets */
     double best;         /* lowest running loss so far */
-    double seen;         /* number of samples in the running means, in which old ones lose weight */
+    double seen;         /* number of samples in the running means, in which older samples have less weight */
 } mrc_watchdog;
 
 /* Moments at which the state may be saved. */
@@ -57,10 +57,10 @@ typedef struct mrc_job_host {
     mercer_status (*save)(mrc_job *job, const mercer_matrix *weights, mrc_save_moment moment);
     /* Restores the saved state. */
     mercer_status (*restore)(mrc_job *job);
-    /* Reports progress between steps if it is due; *stop: whether a rank's callback requests a stop. */
+    /* Reports progress between steps if it is due; sets *stop to whether a rank's callback requests a stop. */
     mercer_status (*poll)(mrc_job *job, bool *stop);
-    /* Validates the candidate weights, updates the best weights and patience, and reports progress. *stop: nonzero
-       reason to stop here. */
+    /* Validates the candidate weights, updates the best weights and patience, and reports progress. Sets *stop to a
+       nonzero reason to stop here. */
     mercer_status (*end_epoch)(mrc_job *job, const mercer_matrix *candidate, mercer_progress *progress,
                                mercer_stop *stop);
     /* Writes loss and accuracy of the weights on the validation set to the report; NaN without one. */

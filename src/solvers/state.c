@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Lists of the state that a training saves. */
+/* Lists of the state that a training run saves. */
 #include "solvers/state.h"
 
 #include "solvers/iteration/temporary_centers.h"
@@ -10,7 +10,7 @@ void mrc_state_add_matrix(mrc_state *state, const char *name, const mercer_matri
 {
     mercer_matrix kept = *value;
     if (!kept.data || kept.rows == 0)
-        kept = (mercer_matrix){.dtype = MERCER_F64}; /* a part that this training does not have */
+        kept = (mercer_matrix){.dtype = MERCER_F64}; /* a part that this training run does not have */
     if (state->matrix_count == MRC_STATE_MATRICES)
         state->overflow = true;
     else

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The state that is saved to resume a training: a list of its matrices and numbers. Saving and restoring use the same
- * list, so they cannot disagree.
+ * The state that is saved to resume a training run: a list of its matrices and numbers. Saving and restoring use the
+ * same list, so they cannot disagree.
  */
 #ifndef MRC_SOLVERS_STATE_H
 #define MRC_SOLVERS_STATE_H

@@ -24,7 +24,7 @@
 
 #include <stdio.h>
 
-/* rows that one task handles: enough work to pay for handing out the task */
+/* rows that one task handles: enough work per task that its overhead does not matter */
 enum { ROWS_EACH = 256 };
 
 typedef struct device_source {

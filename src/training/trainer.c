@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A training from its first sample to the report: first by the plan (trainer_plan.c); if that breaks down, by the
+ * A training run from its first sample to the report: first by the plan (trainer_plan.c); if that breaks down, by the
  * attempts that the plan lists.
  */
 #include "training/trainer.h"
@@ -105,7 +105,7 @@ static void reset(mrc_trainer *self)
     self->rounding = 0, self->rounding_rows = 0;
 }
 
-/* Resets the trainer at the start of a training, by fit or by the first step. */
+/* Resets the trainer at the start of a training run, by fit or by the first step. */
 static void begin_training(mrc_trainer *self)
 {
     mrc_job *job = &self->job;
@@ -117,7 +117,7 @@ static void begin_training(mrc_trainer *self)
     self->phase[0] = 0;
     self->start = self->last_shown = mrc_seconds();
     self->bytes_before = job->context->bytes_now;
-    job->context->bytes_high = job->context->bytes_now; /* restart the peak measurement for this training */
+    job->context->bytes_high = job->context->bytes_now; /* restart the peak measurement for this training run */
 }
 
 mercer_dtype mrc_trainer_value_dtype(const mrc_job *job)

@@ -25,7 +25,7 @@ typedef struct mrc_known {
     double spread;   /* approximate bandwidth divided by the median distance between centers; 0: unknown */
 } mrc_known;
 
-/* Copies of texts of the options; "" for none. */
+/* Copies of strings of the options; "" for none. */
 enum { MRC_TEXT_SOLVER, MRC_TEXT_PROJECTOR, MRC_TEXT_PATH, MRC_TEXT_NOTE, MRC_TEXTS };
 
 typedef struct mercer_trainer {
@@ -100,7 +100,7 @@ mercer_status mrc_trainer_make_plan(mrc_trainer *trainer);
 mercer_status mrc_trainer_refine(mrc_job *job, int64_t critical_batch, bool rows_known, mercer_dtype points);
 void mrc_trainer_warn_of_plan(const mrc_trainer *trainer);
 
-/* trainer.c: releases the state of a training, not the trainer; returns the type of kernel values, which does not
+/* trainer.c: releases the state of a training run, not the trainer; returns the type of kernel values, which does not
    depend on the type of the samples. */
 void mrc_trainer_tear_down(mrc_trainer *trainer);
 mercer_dtype mrc_trainer_value_dtype(const mrc_job *job);

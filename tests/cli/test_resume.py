@@ -17,7 +17,7 @@ CENTERS, BATCH = (150, 150) if SANITIZED else (300, 300)
 
 
 def lasting(epochs, rows=900 if SANITIZED else 2000):
-    """Return the options of a training that is long enough to be interrupted."""
+    """Return the options of a training run that is long enough to be interrupted."""
     run = ["--synth", "digits", "--rows", str(rows), "--validation-fraction", "0.05", "--centers", str(CENTERS), "--center-method", "random"]
     run += ["--kernel", "laplace:bandwidth=10", "--solver", "ep4", "--epochs", str(epochs), "--batch", str(BATCH), "--seed", "3"]
     return [*run, "--memory", "1G"]
@@ -312,7 +312,7 @@ class Phases(Run):
         """A full disk during a checkpoint is an error, and the resumed run gives the same bytes."""
         run = [*self.searched, "--epochs", "2"]
         self.good("train", *run, "-o", "whole.safetensors", "-q")
-        every = ["0s" if text == "0.05s" else text for text in self.train(run=run)]  # The training is too short for an interval of 0.05 s.
+        every = ["0s" if text == "0.05s" else text for text in self.train(run=run)]  # Training is too short for an interval of 0.05 s.
         self.good(*every)
         sizes = [os.path.getsize(self.path(name)) for name in ("whole.safetensors", "run/checkpoint.safetensors")]
         self.assertLess(sizes[0], sizes[1])

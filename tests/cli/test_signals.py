@@ -19,7 +19,7 @@ MOMENTS = int(os.environ.get("MERCER_TEST_MOMENTS", "6" if SANITIZED else "20"))
 
 LIMIT = float(os.environ.get("MERCER_TEST_LIMIT", "60" if SANITIZED else "10"))  # time limit from a signal to the exit, in seconds
 
-# A training whose only factorization takes many seconds.
+# A training run whose only factorization takes many seconds.
 LONG = ["--synth", "teacher:d=8", "--rows", "6000", "--centers", "6000", "--solver", "direct", "--tune", "off"]
 TRAIN = ["train", "--synth", "digits", "--rows", "400", "--centers", "120", "--kernel", "laplace:bandwidth=10", "--solver", "ep4", "--epochs", "3",
          "--batch", "100", "--seed", "3", "--memory", "1G", "-q"]  # fmt: skip

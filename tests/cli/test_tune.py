@@ -25,7 +25,7 @@ def samples(n, seed):
 
 
 class Search(Case):
-    """Base class with tables and the JSON summaries of trainings."""
+    """Base class with tables and the JSON summaries of training runs."""
 
     def setUp(self):
         super().setUp()

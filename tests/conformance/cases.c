@@ -113,8 +113,8 @@ static bool is_number(const problem *p, int64_t k)
     return p->levels == 0 || k % (p->levels + 1) == 0;
 }
 
-/* Overwrite the category columns: in each row, at most one level of a category is 1, 1.5 or 2. Numbers stay as they
-   are. */
+/* Overwrite the category columns: in each row, at most one level of a category is 1, 1.5 or 2. Numeric features are not
+   changed. */
 static void place_levels(const mercer_matrix *x, int64_t levels, mrc_rng rng)
 {
     for (int64_t i = 0; i < x->rows; i++)

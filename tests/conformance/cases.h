@@ -38,7 +38,8 @@ typedef struct problem {
     mercer_kernel kernel;
     types types;
     shape shape;
-    int64_t levels; /* levels per category of X and Z, with one number before each category; 0: only numbers */
+    int64_t levels; /* levels per category of X and Z, with one numeric feature before each category; 0: only numeric
+                       features */
     bool odd;       /* true: some rows have several levels set */
     bool at_end;    /* true: operands end at a guard page; false: they begin at one */
     mrc_pair pair;

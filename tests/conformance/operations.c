@@ -285,7 +285,7 @@ static void check_diagonal(verdict *v, const target *t, const problem *p)
 }
 
 /* Return the allowed error of the sum of |differences|^p between row i of X and row j of Z in the kernel's norm: the
-   largest over the origins that backends may choose. *sum: the reference value. */
+   largest over the origins that backends may choose. Set *sum to the reference value. */
 static double allowed_sum(const problem *p, int64_t i, int64_t j, const double *const origins[2], const arithmetic *how,
                           double *sum)
 {
@@ -302,7 +302,7 @@ static double allowed_sum(const problem *p, int64_t i, int64_t j, const double *
     return error;
 }
 
-/* Check that each row found is the nearest up to the allowed error and the first of equals, and that its distance is
+/* Check that each row found is the nearest up to the allowed error and the first one for ties, and that its distance is
    right. */
 static void compare_nearest(verdict *v, const problem *p, const char *what, const arithmetic *how,
                             const int32_t *nearest, const double *distances)

@@ -70,8 +70,8 @@ static double accuracy(images *self, const char *solver, const char *projector, 
     return percent;
 }
 
-/* Check one dataset. least: the paper's accuracy with 100 centers, which 300 centers must exceed. all: also test more
-   solvers, projectors and ranks. */
+/* Check one dataset. least: lower bound of the accuracy, that of the paper with 100 centers, which 300 centers must
+   exceed. all: also test more solvers, projectors and ranks. */
 static void check_data(const char *name, double least, bool all)
 {
     images self = {0};

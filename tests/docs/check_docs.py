@@ -30,7 +30,7 @@ LINK = re.compile(r"\[[^\]\n]*\]\(([^)\s]+)\)")
 CODE = re.compile(r"`([^`\n]+)`")
 PATH = re.compile(r"(?:src|cli|include|python|tests|tools|docs|bench|examples|cmake|\.ci)/[\w./*{},<>-]*$")
 HOP = re.compile(r"^\d+\. `(\w+)` \(`([^`]+)`\)(.*(?:\n   .*)*)", re.MULTILINE)
-CALLS = re.compile(r"calls `([^`]+)`")
+CALLS = re.compile(r"calls\s+`([^`]+)`")
 
 
 def read(path):

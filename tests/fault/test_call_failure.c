@@ -185,7 +185,7 @@ static mercer_status call_plans(fixture *f)
     return mercer_plan_ranks(f->context, &ranks, &plan, &shape, &network);
 }
 
-/* Plans a training on both kinds of sources. */
+/* Plans a training run on both kinds of sources. */
 static mercer_status call_trainer_plan(fixture *f)
 {
     mercer_train_options options = {.struct_size = sizeof options, .solver = "ep4", .epochs = 2};

@@ -214,7 +214,7 @@ static mercer_status read_cifar(fixture *self)
     return status;
 }
 
-/* Use synthetic samples: fingerprint, least error, target moments, preprocessing, and writing to files. */
+/* Use synthetic samples: fingerprint, smallest possible error, target moments, preprocessing, and writing to files. */
 static mercer_status write_computed(fixture *self)
 {
     (void)self;

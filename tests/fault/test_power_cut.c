@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Simulates a power failure at every point of saving a model and of a training that writes checkpoints. The system
+ * Simulates a power failure at every point of saving a model and of a training run that writes checkpoints. The system
  * calls are recorded. After each of them, the disk may hold any of these states:
  *
  *   bytes of a file      the state at its last fsync, plus all, none, all but one, or only one of the writes since
@@ -34,7 +34,7 @@ typedef struct event {
 static event events[MOST_EVENTS];
 static int event_count, file_count;
 static mrc_system real;
-static int file_of[MOST_OPEN];   /* (descriptors) number of the open file; -1: none, -2: the folder */
+static int file_of[MOST_OPEN];   /* (descriptors) index of the open file; -1: none, -2: the folder */
 static int64_t place[MOST_OPEN]; /* (descriptors) offset of the next write */
 static struct {
     char name[NAME_MAX + 1];
@@ -161,7 +161,8 @@ static void put(contents *to, const event *at)
 }
 
 /* Compute the bytes of a file after events 0 .. end - 1, where writes after its last fsync may be lost. variant 0: all
-   of them are lost; 1: none; 2 + 2 i: only the i-th; 3 + 2 i: all but the i-th. *variants: number of variants. */
+   of them are lost; 1: none; 2 + 2 i: only the i-th; 3 + 2 i: all but the i-th. Set *variants to the number of
+   variants. */
 static void replay_file(contents *out, int file, int end, bool sync, int variant, int *variants)
 {
     int synced = 0, late = 0;
@@ -181,8 +182,8 @@ static void replay_file(contents *out, int file, int end, bool sync, int variant
     *variants = 2 + 2 * late;
 }
 
-/* Return the number of the file with that name after events 0 .. end - 1, or -1: the old file. Bit k of `kept`: the
-   k-th change since the last fsync of the folder is on disk. *late: number of these changes. */
+/* Return the index of the file with that name after events 0 .. end - 1, or -1: the old file. Bit k of `kept`: the
+   k-th change since the last fsync of the folder is on disk. Set *late to the number of these changes. */
 static int replay_names(const char *wanted, int end, bool sync, unsigned kept, int *late)
 {
     int count = 0, synced = 0;
@@ -225,7 +226,7 @@ typedef struct replay {
     int64_t stale;  /* number of states after the last call in which it is not the newest */
 } replay;
 
-/* Return whether the contents equal those of a complete file that was renamed to `name`; *which: that event. */
+/* Return whether the contents equal those of a complete file that was renamed to `name`; set *which to that event. */
 static bool was_complete(const char *name, const contents *found, int *which)
 {
     static contents whole;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Makes the n-th allocation fail, n = 1, 2, ... until a whole training succeeds: models, sources, communicators,
+ * Makes the n-th allocation fail, n = 1, 2, ... until a whole training run succeeds: models, sources, communicators,
  * trainers, every solver and projector, streaming, prediction. The status must be MERCER_ERROR_MEMORY, the weights
  * unchanged, and nothing may leak. Repeating the call in the same context must then give the same result.
  */

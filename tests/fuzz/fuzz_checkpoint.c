@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Fuzz target: any bytes as a file of a run folder. They are loaded as a checkpoint, unchanged and with corrected
- * checksums; a training that accepts them must reach a finite model. The program also reads them as the folder's
+ * checksums; a training run that accepts them must reach a finite model. The program also reads them as the folder's
  * configuration.
  */
 #define _GNU_SOURCE /* memfd_create */

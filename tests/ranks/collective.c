@@ -2,7 +2,7 @@
 /*
  * Tests the collectives over any number of real ranks, started by mpirun. Sums must be bitwise identical to sums over
  * the same shards in one process, and send the number of bytes that the cost model predicts. Projections must be
- * bitwise identical, too. They store the inverses of blocks, which a training does only on devices.
+ * bitwise identical, too. They store the inverses of blocks, which a training run does only on devices.
  *
  * usage: collective MOST_SHARDS [LINK | leave FILE]. LINK: auto, host or nccl; the operands of sums are then presented
  * as GPU memory and sent through the link that is found (fake_link.c). The output names the route taken.
@@ -163,8 +163,8 @@ static void test_others(void)
 
 enum { P = 61, D = 3, C = 2 };
 
-/* Return this rank's rows of theta of one projection; the caller frees its data. *held: bytes of the centers and
-   projector. */
+/* Return this rank's rows of theta of one projection; the caller frees its data. Set *held to the bytes of the centers
+   and projector. */
 static mercer_matrix project(mrc_comm *with, const char *kind, int64_t *held)
 {
     static double z[P * D], h[P * C];

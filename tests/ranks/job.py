@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Shared helpers for the tests of ranks: jobs under mpirun, and trainings that are quick on ranks that share two processors.
+"""Shared helpers for the tests of ranks: jobs under mpirun, and training runs that are fast on two processors.
 
 The arguments of a test file are PROGRAM COLLECTIVE. MERCER_TEST_LONG runs all combinations; every run has a time limit.
 """
@@ -22,7 +22,7 @@ DEADLINE = 4.0  # seconds; long enough for a rank that is not scheduled for a wh
 
 COMMON = ["--threads", "1", "--memory", "1G", "-q"]
 DIGITS = ["--synth", "digits", *COMMON]
-# Quick trainings with every solver, projector and center method.
+# Quick training runs with every solver, projector and center method.
 TRAININGS = {
     "direct": ["--rows", "400", "--centers", "60", "--solver", "direct"],
     "krr": ["--rows", "200", "--centers", "all", "--solver", "krr", "--lambda", "0.1"],
@@ -53,7 +53,7 @@ DEFLATED = ["--solver", "cg", "--kernel", "laplace:bandwidth=8", "--rows", "2500
 
 
 def longer(epochs):
-    """Return the options of a training with many exchanges."""
+    """Return the options of a training run with many exchanges."""
     training = [*COMMON, "--synth", "spirals", "--rows", "2000", "--centers", "300", "--solver", "ep4", "--projector", "bgs", "--batch", "170"]
     return [*training, "--period", "5", "--epochs", str(epochs), "--cache", "off", "--nystrom", "200", "--projector-nystrom", "150"]
 

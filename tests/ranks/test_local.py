@@ -36,7 +36,7 @@ TRAININGS = {
 
 
 def longer(epochs):
-    """Return the options of a training that is long enough to be interrupted."""
+    """Return the options of a training run that is long enough to be interrupted."""
     rows, centers, batch = ("2000", "300", "200") if SLOW == 1 else ("500", "120", "50")
     training = [*COMMON, "--synth", "spirals", "--rows", rows, "--centers", centers, "--solver", "ep4", "--projector", "bgs", "--batch", batch]
     return [*training, "--epochs", str(epochs), "--cache", "off", "--nystrom", "200", "--projector-nystrom", "150"]

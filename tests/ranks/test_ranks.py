@@ -17,7 +17,7 @@ from job import COLLECTIVE, COMMON, DEFLATED, DIGITS, LONG, LONGER, PROGRAM, SHA
 class SameBytes(Ranks):
     def test_every_solver(self):
         order = [2, 3, 4, 8, 1]
-        # The short form leaves out most trainings that test_local.py runs on ranks that are threads.
+        # The short form leaves out most training runs that test_local.py runs on ranks that are threads.
         names = list(TRAININGS) if LONG else ["direct", "ep4 bgs", "ep4 ep2", "ep3 bgs", "ep3-exact", "ep1", "pegasos", "nytro", "gd", "few", "krr"]
         for number, name in enumerate(names):
             wanted = self.alone(*DIGITS, *TRAININGS[name])
@@ -153,7 +153,7 @@ class Resume(Ranks):
             self.assertEqual(self.read("m.safetensors"), wanted, "begun on %d, resumed on %d" % (first, second))
 
     def test_conjugate_gradients(self):
-        """Vectors are divided among the ranks. A training that is stopped after some steps resumes on other ranks."""
+        """Vectors are divided among the ranks. A training run that is stopped after some steps resumes on other ranks."""
         training = [*DIGITS, *DEFLATED, "--epochs", "8", "--cache", "off"]
         wanted = self.alone(*training)
         for first, second in ((4, 2), (2, 0), (0, 3), (1, 8)) if LONG else ((4, 3),):

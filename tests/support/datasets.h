@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Datasets from texts and bytes in the test's source; memory leaks are found at the end. */
+/* Datasets from strings and bytes in the test's source; memory leaks are found at the end. */
 #ifndef MRC_TESTS_DATASETS_H
 #define MRC_TESTS_DATASETS_H
 
@@ -34,7 +34,7 @@ static inline int close_datasets(void **state)
     return allocator.live != 0 || allocator.misused != 0;
 }
 
-/* Write a text or bytes to a file in the test's folder; return its path. */
+/* Write a string or bytes to a file in the test's folder; return its path. */
 static inline const char *text_file(const char *name, const char *text)
 {
     const char *path = in_folder(name);

@@ -12,9 +12,9 @@
 typedef enum damage { NONE, DROPPED, ROW_LESS, COLUMN_LESS, OTHER_TYPE, NOT_FINITE } damage;
 
 typedef struct tampering {
-    const char *name; /* name of the tensor or metadata text to change */
+    const char *name; /* name of the tensor or metadata string to change */
     damage what;
-    const char *text;                                   /* new value of a metadata text; NULL: unchanged */
+    const char *text;                                   /* new value of a metadata string; NULL: unchanged */
     void (*set)(const mercer_matrix *value, double to); /* changes the tensor's values; NULL: unchanged */
     double to;
 } tampering;

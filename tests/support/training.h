@@ -16,7 +16,8 @@ static const double U = 0x1p-53;
 /* Context shared by all tests of a program; opened by cmocka_run_group_tests(tests, open_all, close_all). */
 static mercer_context *context;
 
-/* Error of a kernel value in unit roundoffs, at most: distances of rows that are not close lose a few digits. */
+/* Upper bound of the error of a kernel value in unit roundoffs: distances of rows that are not close lose a few
+   digits. */
 static const double V = 256;
 
 typedef struct task {

@@ -12,7 +12,7 @@ static mercer_dataset_options options_of(const char *path)
     return options;
 }
 
-/* Write all records to `out` as one text: fields separated by '/', each record followed by ';'. */
+/* Write all records to `out` as one string: fields separated by '/', each record followed by ';'. */
 static void read_all(const mercer_dataset_options *options, const char *columns, char *out)
 {
     mercer_column_texts *texts = NULL;

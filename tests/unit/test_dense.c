@@ -247,7 +247,7 @@ static double inverse_error(const mercer_matrix *a, const mercer_matrix *x)
  * Invert three matrices in one call; the second is not positive definite. The bound holds for every algorithm: with
  * X = A^-1 (I + E), |A X - I| <= n^2 g(n) |A| |A^-1| u-sized products of |L^-1| and |L|; the matrices are shifted by
  * 1/2, so |A^-1| <= 2 and |A| <= its trace. The upper triangles are not read. The smallest squared pivot is not less
- * than the least eigenvalue, 1/2, and not greater than the first pivot, A_00.
+ * than the smallest eigenvalue, 1/2, and not greater than the first pivot, A_00.
  */
 static void inverse_on(mrc_backend *backend)
 {

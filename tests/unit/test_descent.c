@@ -290,7 +290,7 @@ static void test_slopes(void **state)
     }
 }
 
-/* A given ridge outside the range of searched ridges stays as it is. A prior that is not finite, because the trace of
+/* A given ridge outside the range of searched ridges is not changed. A prior that is not finite, because the trace of
    the map is 0, rejects the step. */
 static void test_one_step(void **state)
 {

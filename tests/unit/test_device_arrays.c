@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Callers' arrays in backend memory, passed to the public functions, on every backend: results are bitwise identical to
- * those from host memory. A backend without memory of its own rejects such arrays with a message that names it.
+ * those from host memory. A backend without its own memory rejects such arrays with a message that names it.
  */
 #include "support/backends.h"
 #include "support/data.h"

@@ -106,7 +106,8 @@ static dense steps_from_zero(bench *self, double eta, int64_t steps)
     return dense_of(&self->iteration.alpha);
 }
 
-/* Return the number of steps that reduce the initial error to 1e-10; *error: bound of what remains, with rounding. */
+/* Return the number of steps that reduce the initial error to 1e-10; set *error to a bound of the remaining error, with
+   rounding. */
 static int64_t enough(const bench *self, double eta, dense limit, double *error)
 {
     double rate = fmax(fabs(1 - eta * self->mu.top), fabs(1 - eta * self->mu.bottom));

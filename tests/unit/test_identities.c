@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What training must converge to, and which trainings must be identical. Everything in double, through the public API.
+ * What training must converge to, and which training runs must be identical. Everything in double, through the public
+ * API.
  *
  * Fixed points. A full-batch step with exact projection is  e <- (I - eta K_ZZ^-1 A) e  for the error e of the weights,
  * A = K_ZX W K_XZ + lambda K_ZZ with W = I - Q (or I). K_ZZ^-1 A is symmetric in the metric of the RKHS, so N steps
@@ -10,7 +11,7 @@
  *
  *     |alpha_N - alpha*|_H  <=  (rate^N + kappa (n + p + V) u / (1 - rate)) S,     S = |alpha*|_H + |y|
  *
- * Identical trainings. Two ways to compute the same K steps differ by one step's rounding each, and steps are
+ * Identical training runs. Two ways to compute the same K steps differ by one step's rounding each, and steps are
  * non-expansive:
  *
  *     |alpha - alpha'|_H  <=  K kappa (n + p + V) u S
@@ -168,7 +169,7 @@ static void test_exact_solvers_agree(void **state)
     }
 }
 
-/* ---- One training, two names --------------------------------------------------------------------------------- */
+/* ---- One training run, two names ----------------------------------------------------------------------------- */
 
 static mercer_train_options steps_of(const char *solver, const char *projector)
 {

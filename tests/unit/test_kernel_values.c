@@ -4,8 +4,8 @@
  *
  * Tolerance: with e = 2^-53, an argument y of exp carries at most 5 roundings, and |y exp(-y)| <= 1/e, so the value is
  * off by less than 5 e / 2.7 from that and 2 e from exp and the last product; matern adds 4 e. 8 e absolute covers
- * functions of the distance, which are <= 1. Functions of the inner product are relative to the sum of the sizes of
- * their terms.
+ * functions of the distance, which are <= 1. Functions of the inner product are relative to the sum of the magnitudes
+ * of their terms.
  */
 #include "support/check.h"
 
@@ -169,7 +169,7 @@ static void test_linear_and_polynomial(void **state)
         mercer_kernel k = parse(specs[i]);
         for (size_t j = 0; j < sizeof dots / sizeof *dots; j++) {
             double got = mrc_kernel_of_inner(&k, dots[j], 1, 1);
-            double base = fabs(k.scale * dots[j]) + k.offset; /* sum of the sizes of the terms, which may cancel */
+            double base = fabs(k.scale * dots[j]) + k.offset; /* sum of the magnitudes of the terms, which may cancel */
             double wanted = (double)powl((long double)k.scale * dots[j] + (long double)k.offset, k.degree);
             double exact_base = fabs(k.scale * dots[j] + k.offset);
             double bound = k.degree * (2 * base * E) * pow(exact_base + 2 * base * E, k.degree - 1) +

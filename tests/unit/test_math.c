@@ -106,7 +106,7 @@ static void test_floats(void **state)
 
 typedef struct range {
     double low, high;
-    bool logarithmic; /* spread evenly over exponents */
+    bool logarithmic; /* evenly spaced over exponents */
 } range;
 
 static void check_doubles(range over, batch_function ours, long double (*library)(long double), double bound,
@@ -190,7 +190,7 @@ static void test_same_bits(void **state)
             double part = mrc_random_uniform((mrc_rng){78, (uint64_t)m}, i);
             in[i] = i % 5 == 0 ? 0 : i % 3 == 0 ? exp(60 * part - 30) : 200 * part;
         }
-        in[7] = 107; /* inner product equal to the norm: coincident rows */
+        in[7] = 107; /* inner product equal to the norm: equal rows */
         evaluate(MRC_ISA_SCALAR, &kernel, in, first);
         for (int i = 0; i < BATCH; i++) assert_true(isfinite(first[i]));
         for (int isa = 1; isa <= (int)mrc_isa_best(); isa++) {

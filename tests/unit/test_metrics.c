@@ -352,7 +352,7 @@ static void test_values(void **state)
 
 /* ---- Memory limits, extreme scores, refusals ------------------------------------------------------------------- */
 
-/* With memory for fewer rows, AUC is computed from evenly spread rows; sums include all rows. */
+/* With memory for fewer rows, AUC is computed from evenly spaced rows; sums include all rows. */
 static void test_little_memory(void **state)
 {
     (void)state;

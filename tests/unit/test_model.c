@@ -289,7 +289,7 @@ static mercer_status use(mercer_model *model, const mercer_matrix *x, const merc
     return mrc_model_probabilities(model, p, x);
 }
 
-/* Return a model. kind: 0 only weights; 1 an affine preprocessing and units of targets; 2 ranks, and logarithms of
+/* Return a model. kind: 0 only weights; 1 an affine preprocessing and target units; 2 ranks, and logarithms of
    targets. */
 static mercer_model *model_of_kind(const task *t, int kind)
 {

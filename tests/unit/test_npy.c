@@ -406,7 +406,7 @@ static void test_target_texts(void **state)
     data = open_data(x, plain_file("y.npy", ">U4", false, "1", swapped, 16));
     assert_classes(data, "\xe2\x82\xac\xe2\x82\xac\xe2\x82\xac", (int32_t[]){0});
     mercer_dataset_free(data);
-    /* Texts longer than the limit for names are refused, for any number of bytes per character. */
+    /* Strings longer than the limit for names are rejected, for any number of bytes per character. */
     for (int i = 0; i < 2000; i++) swapped[i] = __builtin_bswap32(0x20ac);
     options = data_options(x, plain_file("y.npy", ">U2000", false, "1", swapped, 8000));
     assert_refused(&options, MERCER_ERROR_DATA, "element 0 (from 0) is not a text");

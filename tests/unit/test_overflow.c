@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Numbers that overflow in a computation: training, files and predictions refuse them and suggest a remedy; no model
-   has NaN. */
+/* Numbers that overflow in a computation: training, files and predictions reject them and suggest a remedy; no model
+   contains NaN. */
 #include "support/folder.h"
 
 #include "support/info.h"

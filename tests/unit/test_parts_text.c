@@ -9,7 +9,7 @@ static int clear(void **state)
     return 0;
 }
 
-/* Writes files NAME-1, NAME-2, ... with these texts; NULL ends the list. */
+/* Writes files NAME-1, NAME-2, ... with these contents; NULL ends the list. */
 static void text_files(const char *name, const char *const *texts)
 {
     char path[64];

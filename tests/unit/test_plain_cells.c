@@ -20,7 +20,7 @@ static int64_t below(uint64_t k, int64_t bound)
     return mrc_random_below((mrc_rng){11, 3}, k, bound);
 }
 
-/* Writes field k: decimals of all lengths, and texts that are not plain decimals. Returns its length. */
+/* Writes field k: decimals of all lengths, and strings that are not plain decimals. Returns its length. */
 static int write_field(char *to, uint64_t k)
 {
     static const char *const odd[] = {

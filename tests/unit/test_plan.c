@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The planner: its choices, that the plan's text reports them, and that a training stays within its memory budget. */
+/* The planner: its choices, that the plan's text reports them, and that a training run stays within its memory
+   budget. */
 #include "support/plans.h"
 #include "support/sources.h"
 #include "support/training.h"
@@ -214,7 +215,7 @@ static void test_roughness(void **state)
     free(z.data);
 }
 
-/* Explicit options are used as they are, and the text reports every choice. */
+/* Explicit options are used unchanged, and the text reports every choice. */
 static void test_text(void **state)
 {
     (void)state;
@@ -505,8 +506,8 @@ static void test_largest_p(void **state)
 }
 
 /*
- * Trainings with a range of budgets: each is refused with a message, or its measured memory is within the budget. The
- * plan counts a generous share for the tiles of each thread (6 MiB and some rows), which small problems do not use:
+ * Training runs with a range of budgets: each is refused with a message, or its measured memory is within the budget.
+ * The plan counts a generous share for the tiles of each thread (6 MiB and some rows), which small problems do not use:
  * measured and planned bytes may differ by that, and beyond it by half.
  */
 static void test_measured_peak(void **state)
@@ -524,7 +525,7 @@ static void test_measured_peak(void **state)
         task t = task_open(context, "laplace:bandwidth=4", grid[g], 1, MERCER_F32);
         for (size_t w = SANITIZED ? g % 2 : 0; w < sizeof ways / sizeof *ways; w += SANITIZED ? 2 : 1)
             for (int64_t memory = 8 << 20; memory <= 256 << 20; memory *= SANITIZED ? 16 : 4) {
-                /* A separate context: scratch memory of earlier trainings would not be counted. */
+                /* A separate context: scratch memory that earlier runs left allocated would not be counted. */
                 int threads = w % 2 ? 3 : 1;
                 mercer_context *own = open_context(threads);
                 mercer_model *model;

@@ -167,7 +167,7 @@ static void test_refinement_keeps_solver(void **state)
     assert_that(changed > 0, "no second plan would have changed the solver");
 }
 
-/* The same for a training, with sizes at which the critical batch of the data, whatever it is, decides the choice:
+/* The same for a training run, with sizes at which the critical batch of the data, whatever it is, decides the choice:
    the first plan chooses ep4, a plan made with the results of set-up chooses cg, and the fit continues with ep4. */
 static void test_training_keeps_solver(void **state)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Half precision where it is justified: which trainings use it, the bound that justifies it, and that a training for
- * which held-out rows reject it ends bitwise identical to the accurate one.
+ * Half precision where it is justified: which training runs use it, the bound that justifies it, and that a training
+ * run for which held-out rows reject it ends bitwise identical to the accurate one.
  *
  * No GPU is needed. A backend that gains from half precision is simulated: the CPU backend, whose products get a given
  * relative error wherever half precision is allowed, and which reports a higher rate for it.
@@ -201,7 +201,7 @@ static double half(double value)
 }
 
 /* Returns the root mean square error of K(x, z) caused by rounding coordinates and values to half precision, with
-   128 units per bandwidth as on the device; *coordinates: a mean of (sum of x^4) / (sum of x^2) over rows x, in
+   128 units per bandwidth as on the device; sets *coordinates to a mean of (sum of x^4) / (sum of x^2) over rows x, in
    bandwidths. */
 static double measured_error(const mercer_kernel *kernel, const mercer_matrix *x, double *coordinates)
 {
@@ -349,7 +349,7 @@ static dense run_until(const task *t, mercer_train_options options, bool resume,
     return out;
 }
 
-/* A training resumes in its previous arithmetic; where half precision was rejected, it stays rejected. */
+/* A training run resumes in its previous arithmetic; where half precision was rejected, it stays rejected. */
 static void test_resume(void **state)
 {
     (void)state;

@@ -392,7 +392,7 @@ static void test_blend(void **state)
     mercer_preprocess_free(blend), mercer_preprocess_free(s), mercer_preprocess_free(r), mercer_preprocess_free(copy);
 }
 
-/* 2560 different numbers in any order: the i-th smallest is near the normal quantile of (i + 1/2) / 2560. The 256
+/* 2560 distinct numbers in any order: the i-th smallest is near the normal quantile of (i + 1/2) / 2560. The 256
    quantiles are exact there, and between two of them the error of a line is less than the distance of their normal
    quantiles. */
 static void test_rank(void **state)

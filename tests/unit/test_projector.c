@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Requirements of every projector: an honest residual (see support/projection.h), and a solution. Because K (theta -
+ * Requirements of every projector: a true residual (see support/projection.h), and a solution. Because K (theta -
  * theta*) = -r exactly, theta is within (|r| + slack) / lambda_min of the solution theta*.
  */
 #include "support/projection.h"
@@ -20,8 +20,8 @@ static double gain_after(problem *self, int kind, const mrc_projector_options *o
     return sum;
 }
 
-/* For every kind, type, backend and number of ranks, with and without stored kernel values, the residual is honest,
-   and theta improves. */
+/* For every kind, type, backend and number of ranks, with and without stored kernel values, the residual is the true
+   one, and theta improves. */
 static void test_residual(void **state)
 {
     (void)state;
@@ -199,7 +199,7 @@ static void test_zero(void **state)
 }
 
 /* Kernel matrices that are singular in float or double: theta stays small enough to be rounded, and the residual
-   honest. */
+   true. */
 static void test_ill_conditioned(void **state)
 {
     (void)state;
@@ -210,7 +210,7 @@ static void test_ill_conditioned(void **state)
         s.kernel = kernels[v / 2], s.real = v & 1 ? MERCER_F32 : MERCER_F64;
         problem self;
         open_problem(&self, &s, NULL);
-        if (v / 2 == 3) /* coinciding centers */
+        if (v / 2 == 3) /* equal centers */
             for (int64_t j = 0; j < s.d; j++)
                 for (int64_t i = 1; i < 20; i++) mrc_store(&self.z, i, j, mrc_load(&self.z, 0, j));
         reference_kernel(&self);

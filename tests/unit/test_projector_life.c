@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The life of projectors from create to free: the order of their blocks, invalid arguments, failing allocations, the
- * memory they announce; and the coarse space.
+ * Projectors from create to free: the order of their blocks, invalid arguments, failing allocations, their predicted
+ * memory; and the coarse space.
  */
 #include "support/projection.h"
 
@@ -91,7 +91,7 @@ static void test_allocation_failures(void **state)
     }
 }
 
-/* The bytes announced to the planner are never fewer than those used, except for the 64 bytes next to each block,
+/* The bytes reported to the planner are never fewer than those used, except for the 64 bytes next to each block,
    and not many more. */
 static void test_bytes(void **state)
 {

@@ -139,8 +139,8 @@ static void leave_out_useless(mercer_train_options *options)
     if (exact) options->average = options->decay = MERCER_AUTO, options->step_factor = 0, options->polish = 0;
 }
 
-/* Random options: sizes beyond the data, one sample, one center, coinciding points, all solvers. Training succeeds,
-   or reports why not. */
+/* Random options: sizes beyond the data, one sample, one center, equal points, all solvers. Training succeeds, or fails
+   with the reason. */
 static void test_any_options(void **state)
 {
     (void)state;
@@ -155,7 +155,7 @@ static void test_any_options(void **state)
         const char *kernel, *solver = solvers[between(&d, 0, 12)];
         task t = random_task(&d, of, on_samples, &kernel);
         size_t row = (size_t)(of.d * mrc_dtype_size(t.x.dtype));
-        if (chance(&d, 0.3) && !on_samples) /* coinciding centers */
+        if (chance(&d, 0.3) && !on_samples) /* equal centers */
             for (int64_t r = 1; r < t.z.rows; r += 2) memcpy(mrc_row(&t.z, r), mrc_row(&t.z, r - 1), row);
         if (chance(&d, 0.3) && !on_samples) /* coinciding samples */
             for (int64_t r = 1; r < of.n; r++) memcpy(mrc_row(&t.x, r), mrc_row(&t.x, r % 3 ? 0 : r), row);

@@ -329,7 +329,7 @@ static void test_trained_further(void **state)
 
 /* ---- krr --------------------------------------------------------------------------------------------------------- */
 
-/* Coinciding rows have weights of both signs, which cancel in float sums. The reported loss is that of predictions,
+/* Equal rows have weights of both signs, which cancel in float sums. The reported loss is that of predictions,
    and is not larger than that of the best constant. */
 static void test_loss_of_krr(void **state)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The operations of every backend on rows and elements, against straightforward loops in long double. Moves are exact.
- * A result of a few operations in the dtype's precision has an error of at most 4 roundings of the sum of the sizes of
- * its terms; a sum of n terms returned as double is formed in double: n + 2 roundings of 2^-53.
+ * A result of a few operations in the dtype's precision has an error of at most 4 roundings of the sum of the
+ * magnitudes of its terms; a sum of n terms returned as double is formed in double: n + 2 roundings of 2^-53.
  */
 #include "core/numbers/half.h"
 #include "support/backends.h"

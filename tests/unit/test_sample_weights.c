@@ -191,7 +191,7 @@ static void hear(void *user, mercer_log_level level, const char *text)
     self->bias += strstr(text, "more than a tenth of the") != NULL;
 }
 
-/* Each warning is logged once in a training, however often the plan is made. */
+/* Each warning is logged once in a training run, however often the plan is made. */
 static void test_warnings(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tables with words, dates and missing values: detected column kinds, the features made of them, new tables like old
-   ones. */
+/* Tables with words, dates and missing values: detected column kinds, their features, and new tables read in the same
+   way. */
 #include "support/datasets.h"
 
 #include "support/info.h"

@@ -225,8 +225,8 @@ static void run_planted(search *self, mercer_context *by, int stop)
     run(self);
 }
 
-/* Noise is 0.01 of a variance of 1.5. The search must get below a tenth, which a kernel of all five features does not,
-   and the noise features must get small weights. */
+/* Noise is 0.01 of a variance of 1.5. The error of the search must be below 0.1, which a kernel with equal weights for
+   all five features does not reach, and the noise features must get small weights. */
 static void test_planted(void **state)
 {
     search one;
@@ -540,7 +540,7 @@ static void test_few_rows(void **state)
     }
 }
 
-/* Training rows take at most an eighth of the memory limit, with their targets. */
+/* Training rows and their targets take at most an eighth of the memory limit. */
 static void test_memory(void **state)
 {
     enum { MEMORY = 1 << 18 };

@@ -4,8 +4,8 @@
  * and moves.
  *
  * A product is a sum of k terms in the precision of the factor: its error is at most k + 2 of its roundings of the sum
- * of the sizes of the terms. Float sums run in chains of at most 1024 on the CPU; the bound allows for one. Moves are
- * exact.
+ * of the magnitudes of the terms. Float sums run in chains of at most 1024 on the CPU; the bound allows for one. Moves
+ * are exact.
  */
 #include "core/numbers/half.h"
 #include "support/backends.h"

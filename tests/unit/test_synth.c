@@ -365,7 +365,7 @@ static void test_two_clusters(void **state)
     }
 }
 
-/* The Bayes rule of the distribution makes as many mistakes as the least error predicts. */
+/* The Bayes rule of the distribution makes as many mistakes as the smallest possible error predicts. */
 static void test_best_classifier(void **state)
 {
     fixture *self = *state;

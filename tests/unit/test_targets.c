@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Units of targets: moments, predictions, and that training with units equals training on targets converted before. */
+/* Target units: moments, predictions, and that training with units equals training on targets converted before. */
 #include "support/folder.h"
 
 #include "support/info.h"
@@ -351,7 +351,7 @@ static void test_accuracy(void **state)
 
 /* ---- Checkpoints --------------------------------------------------------------------------------------------- */
 
-/* A checkpoint stores the units: its model has them, and a training with other units cannot resume from it. */
+/* A checkpoint stores the units: its model has them, and a training run with other units cannot resume from it. */
 static void test_checkpoint(void **state)
 {
     (void)state;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Whole trainings on every available backend: two runs give the same bits; several ranks on one machine give the model
- * of one rank; a training that is stopped and resumed gives the result of an uninterrupted one; memory stays within the
- * plan; and all backends learn the same model.
+ * Whole training runs on every available backend: two runs give the same bits; several ranks on one machine give the
+ * model of one rank; a training run that is stopped and resumed gives the result of an uninterrupted one; memory stays
+ * within the plan; and all backends learn the same model.
  *
  * Several ranks, and another backend, round differently at every step: |alpha - alpha'|_H is at most the number of
  * steps times one step's rounding (one_step_error, derived in test_identities.c), in float with its own unit.
@@ -406,7 +406,7 @@ static void test_resume(void **state)
 
 /* ---- Memory -------------------------------------------------------------------------------------------------- */
 
-/* Each training has a separate context: memory left by earlier ones would not be counted. */
+/* Each training run has its own context: scratch memory that an earlier run left allocated would not be counted. */
 static void measure(mercer_context *unused, const char *name)
 {
     static const sizes grid[] = {{2000, 300, 20, 3}, {3000, 800, 10, 10}, {500, 1000, 300, 2}};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What must not affect a training: the order of the centers, the number of threads or ranks, additional outputs; and
- * labels of 0, which give weights of 0.
+ * What must not affect a training run: the order of the centers, the number of threads or ranks, additional outputs;
+ * and labels of 0, which give weights of 0.
  *
  * Two ways to compute the same K steps differ by one step's rounding each (one_step_error, derived in
  * test_identities.c), and steps are non-expansive: |alpha - alpha'|_H <= K times that.

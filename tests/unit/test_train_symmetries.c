@@ -173,7 +173,7 @@ static const struct {
 
 /* ---- Bounds --------------------------------------------------------------------------------------------------- */
 
-/* Returns the largest allowed difference between two trainings of the same model. */
+/* Returns the largest allowed difference between two training runs of the same model. */
 static double limit_of(const task *self, const method *how, dense a)
 {
     kernels k = kernels_of(self);

@@ -2,7 +2,7 @@
 /*
  * The nearest row of Z for each row of X, on the fused driver:
  *
- *   nearest_i = argmin_j |x_i - z_j|^2, the first of equals;   |x - z|^2 = |x|^2 + |z|^2 - 2 x.z as for kernels
+ *   nearest_i = argmin_j |x_i - z_j|^2, the first one for ties;   |x - z|^2 = |x|^2 + |z|^2 - 2 x.z as for kernels
  *   (tile_body.h); in other norms sum_k |x_k - z_k|^p from differences
  *
  * X (m, d), Z (p, d). Cost 2 m p d flops, m p comparisons; memory: a few tiles per worker. Each tile of 240 centers

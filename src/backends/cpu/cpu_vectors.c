@@ -11,7 +11,7 @@
 #include <string.h>
 
 enum { ROWS_EACH = 64 };         /* rows per piece of parallel work */
-enum { LEAST_SHARED = 1 << 16 }; /* minimum number of elements that is worth waking threads */
+enum { LEAST_SHARED = 1 << 16 }; /* minimum number of elements for which waking threads pays */
 
 typedef struct row_job {
     const mrc_panel_ops *panel;

@@ -151,7 +151,7 @@ static mercer_status allocate_doubles(mrc_scope *scope, const mercer_matrix *a, 
     return mrc_scope_alloc(scope, out, rows * BLOCK, sizeof **out, "blocks in double");
 }
 
-/* Factor a diagonal block in double in place. *bad: its first row whose pivot is not positive; -1: none. */
+/* Factor a diagonal block in double in place. Set *bad to its first row whose pivot is not positive; -1: none. */
 static mercer_status factor_diagonal(mrc_backend *backend, const mercer_matrix *block, int64_t *bad)
 {
     /* The lower triangle in row-major order is the upper triangle in column-major order. */

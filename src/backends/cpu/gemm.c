@@ -62,7 +62,7 @@ typedef struct gemm {
     char *spaces;         /* one struct space per worker */
     int64_t space_bytes, left_bytes, panel_bytes;
     int64_t k, deep;                 /* start and length of the current part of the depth */
-    int64_t column, columns;         /* broad: start and number of the packed columns */
+    int64_t column, columns;         /* broad: first packed column, and number of packed columns */
     int64_t rows_each, columns_each; /* rows and columns per piece */
 } gemm;
 

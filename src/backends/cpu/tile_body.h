@@ -7,7 +7,7 @@
  *   finish    products -> squared distances -> kernel values. Pairs that are too near for an accurate result from
  *             products (r^2 <= near (|x|^2 + |z|^2), or overflow) are recomputed from their coordinates in double: O(d)
  *             each, rare. Sums of |differences|^p are used directly; those of bytes are below 2^24, exact in float.
- *   nearest   min_j r^2_ij and its j, the first of equals in the tile.
+ *   nearest   min_j r^2_ij and its j, the first one for ties in the tile.
  *   few_...   the same products and sums, in the same chains, for few rows of X, from centers that are not packed
  *   multiply  sums_cj += sum_i w_ic K_ij: one FMA chain over the tile's 240 centers, then added in double.
  *   add_signs sums_ckj += sum_i (w_ic K_ij) sign(x_jk - z_ik): the product rounded, one chain of sums over the tile's

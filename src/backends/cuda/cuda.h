@@ -142,8 +142,8 @@ mercer_status mrc_cuda_push(mrc_backend *backend, void *out, int64_t bytes);
 /* Create and destroy the copy stream, the ring, and the events of the ring and the slots. */
 mercer_status mrc_cuda_open_staging(mrc_backend *backend);
 void mrc_cuda_close_staging(mrc_backend *backend);
-/* *out: `bytes` (up to MRC_CUDA_RING_PART) of the ring, for a copy that must be queued on the stream before the next
-   call. Waits if the ring is full. */
+/* Sets *out to `bytes` (up to MRC_CUDA_RING_PART) of the ring, for a copy that must be queued on the stream before the
+   next call. Waits if the ring is full. */
 mercer_status mrc_cuda_ring(mrc_backend *backend, int64_t bytes, void **out);
 /* Copies rows between host matrices of the same shape and dtype, with all threads. */
 void mrc_cuda_copy_rows(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from);
@@ -164,13 +164,13 @@ void mrc_cuda_start_warming(mrc_backend *backend);
 mrc_memory mrc_cuda_memory_of(const void *memory);
 /* Queues one copy between matrices of the same shape and dtype; a 2-D copy only if rows are not contiguous. */
 mercer_status mrc_cuda_queue_copy(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from);
-/* *out: a view of a new contiguous piece of scratch. */
+/* Allocates a contiguous piece of scratch; *out becomes a view of it. */
 mercer_status mrc_cuda_scratch(mrc_backend *backend, mercer_matrix *out, int64_t rows, int64_t cols,
                                mercer_dtype dtype);
-/* *out: the operand itself if it is on the device, otherwise a copy of it in scratch. */
+/* Sets *out to the operand itself if it is on the device, otherwise to a copy of it in scratch. */
 mercer_status mrc_cuda_read(mrc_backend *backend, const mercer_matrix *operand, mercer_matrix *out);
-/* *out: the result itself if it is on the device, otherwise scratch that mrc_cuda_write_back copies to the host.
-   content: copy the operand in first, because the operation also reads it. */
+/* Sets *out to the result itself if it is on the device, otherwise to scratch that mrc_cuda_write_back copies to the
+   host. content: copy the operand in first, because the operation also reads it. */
 mercer_status mrc_cuda_write(mrc_backend *backend, const mercer_matrix *operand, bool content, mercer_matrix *out);
 mercer_status mrc_cuda_write_back(mrc_backend *backend, const mercer_matrix *operand, const mercer_matrix *device);
 /* Copy a host array to new scratch (out: the address of a pointer, set to it), or a device array to the host. The
@@ -180,7 +180,7 @@ mercer_status mrc_cuda_download(mrc_backend *backend, void *host, const void *de
 
 /* ---- cuda_vectors.c --------------------------------------------------------------------------------------------- */
 
-/* *mean: the column means (d) of a matrix on the device, in scratch. */
+/* Computes the column means (d) of a matrix on the device; *mean points to them, in scratch. */
 mercer_status mrc_cuda_device_mean(mrc_backend *backend, const mercer_matrix *x, double **mean);
 
 /* ---- cuda_dense.c ----------------------------------------------------------------------------------------------- */
@@ -193,7 +193,8 @@ mercer_status mrc_cuda_dots(mrc_backend *backend, mrc_cuda_arithmetic arithmetic
 
 /* Returns whether one kernel can compute Y = K(X, Z) W from differences. */
 bool mrc_cuda_uses_differences(const mrc_pair *pair, const mercer_matrix *w, const mercer_matrix *y);
-/* Y = or += (add) K(X, Z) W. k (m, columns) f32, on the device: receives the first columns of K; columns may be 0. */
+/* Computes Y = K(X, Z) W, or Y += if add. k (m, columns) f32, on the device: receives the first columns of K; columns
+   may be 0. */
 mercer_status mrc_cuda_multiply_differences(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
                                             const mercer_matrix *y, bool add, const mercer_matrix *k);
 /* Returns an upper bound, in bytes, of the scratch of mrc_cuda_multiply_differences. */

@@ -223,7 +223,7 @@ static mercer_status multiply_points(job *self, mrc_profile_job *out)
                          self->width, self->px.rows, self->pz.rows, self->dots, ld);
 }
 
-/* Computes the kernel values of the packed rows of X and the packed centers. *values: a view of them. */
+/* Computes the kernel values of the packed rows of X and the packed centers. *values becomes a view of them. */
 static mercer_status evaluate_block(job *self, mercer_matrix *values)
 {
     mrc_profile_job profile;

@@ -182,7 +182,8 @@ mercer_status mrc_cuda_draw_normals(mrc_backend *backend, const mrc_normal_table
     return mrc_cuda_write_back(backend, x, &out);
 }
 
-/* *out: the change with its arrays copied to scratch. *atoms: the copied table of normal numbers; NULL unless NOISE. */
+/* Sets *out to the change with its arrays copied to scratch, and *atoms to the copied table of normal numbers; NULL
+   unless NOISE. */
 static mercer_status upload_change(mrc_backend *backend, const mrc_change *change, int64_t m, mrc_change *out,
                                    void **atoms)
 {
@@ -225,7 +226,8 @@ mercer_status mrc_cuda_change_rows(mrc_backend *backend, const mrc_change *chang
 
 /* ---- Sums ---------------------------------------------------------------------------------------------------- */
 
-/* *out (cols), in scratch: factor * sum_i x_ij y_ij for operands on the device. y NULL: all ones. */
+/* Computes factor * sum_i x_ij y_ij for operands on the device; *out (cols) points to it, in scratch. y NULL: all
+   ones. */
 static mercer_status column_sums(mrc_backend *backend, const mercer_matrix *x, const mercer_matrix *y, double factor,
                                  double **out)
 {
@@ -238,7 +240,7 @@ static mercer_status column_sums(mrc_backend *backend, const mercer_matrix *x, c
     return MERCER_OK;
 }
 
-/* out (cols) on the host: factor * sum_i x_ij y_ij for operands in any memory. y NULL: all ones. */
+/* Computes out (cols) on the host: factor * sum_i x_ij y_ij for operands in any memory. y NULL: all ones. */
 static mercer_status sum_columns(mrc_backend *backend, const mercer_matrix *x, const mercer_matrix *y, double factor,
                                  double *out)
 {

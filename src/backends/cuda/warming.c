@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * cuBLAS and cuSOLVER load a kernel into the device at its first use. This takes some milliseconds each, 0.1 s or more
- * until a training is set up. A background thread triggers it with dummy calls while the host reads and packs samples:
- * products of each type and shape that the setup uses, a Cholesky factorization, a triangular solve and eigenvectors,
- * on small operands and with its own handles and stream. Only the destruction of the backend waits for it, after a
- * request to stop early. Errors are ignored, because the real call will report them.
+ * until a training run is set up. A background thread triggers it with dummy calls while the host reads and packs
+ * samples: products of each type and shape that the setup uses, a Cholesky factorization, a triangular solve and
+ * eigenvectors, on small operands and with its own handles and stream. Only the destruction of the backend waits for
+ * it, after a request to stop early. Errors are ignored, because the real call will report them.
  */
 #include "backends/cuda/cuda.h"
 

@@ -112,7 +112,7 @@ static int make_temporary(mrc_writer *self)
             errno = EEXIST; /* try the next name */
         }
     }
-    if (descriptor < 0) self->temporary[0] = 0; /* forget the name, because the file belongs to another writer */
+    if (descriptor < 0) self->temporary[0] = 0; /* clear the name, because the file belongs to another writer */
     return descriptor;
 }
 

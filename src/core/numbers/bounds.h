@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ranges of the scalars in model files, checkpoints and schemas. They are wider than any value that a training writes,
- * and narrow enough that quotients and counts computed from them stay finite. The functions that set such a scalar
- * check the same range, so that every model that can be created can be read.
+ * Ranges of the scalars in model files, checkpoints and schemas. They are wider than any value that a training run
+ * writes, and narrow enough that quotients and counts computed from them stay finite. The functions that set such a
+ * scalar check the same range, so that every model that can be created can be read.
  */
 #ifndef MRC_CORE_NUMBERS_BOUNDS_H
 #define MRC_CORE_NUMBERS_BOUNDS_H
@@ -16,7 +16,7 @@
 /* Number of held-out rows that prediction intervals are computed from. */
 #define MRC_INTERVAL_ROWS_MOST 1e15
 
-/* Units of targets. Deviations above 1e154 overflow when they are squared; below 1e-150 the squares underflow. */
+/* Target units. Deviations above 1e154 overflow when they are squared; below 1e-150 the squares underflow. */
 #define MRC_TARGET_MOST        1e300
 #define MRC_TARGET_SCALE_LEAST 1e-150
 #define MRC_TARGET_SCALE_MOST  1e155

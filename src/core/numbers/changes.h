@@ -31,11 +31,11 @@ typedef struct mrc_image_move {
 
 typedef enum mrc_change_kind { MRC_CHANGE_NOISE, MRC_CHANGE_MOVE, MRC_CHANGE_MIX } mrc_change_kind;
 
-/* One change of m samples; its arrays are in host memory and borrowed. */
+/* One part of an augmentation, applied to m samples; its arrays are in host memory and borrowed. */
 typedef struct mrc_change {
     mrc_change_kind kind;
     const mrc_normal_table *normals; /* NOISE: table of normal numbers, borrowed */
-    /* NOISE: row i uses the draws first (a multiple of 4), first + 1, ... of sequences[i] */
+    /* NOISE: row i uses draws first (a multiple of 4), first + 1, ... of random sequence sequences[i] */
     uint64_t seed, first;
     const int64_t *sequences; /* (m) */
     double sigma;

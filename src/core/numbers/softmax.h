@@ -4,7 +4,7 @@
  *
  *   p_j = exp(f_j / T) / sum_k exp(f_k / T)
  *
- * Classes are ranked by descending probability, ties by ascending number. The probability ahead of class j is the sum
+ * Classes are ranked by descending probability, ties by ascending index. The probability ahead of class j is the sum
  * over all classes that rank before it: 0 for the likeliest. The set of a threshold t contains the classes whose
  * probability ahead is at most t: the smallest set of likeliest classes whose total probability exceeds t.
  */

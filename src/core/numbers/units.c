@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Units of targets: offset, scale and an optional monotone transform. */
+/* Target units: offset, scale and an optional monotone transform. */
 #include "core/numbers/units.h"
 
 #include "core/matrix.h"
 #include "core/memory.h"
 #include "core/numbers/bounds.h"
 
-/* Checks the ranges. *identity: all offsets are 0 and all scales 1. */
+/* Checks the ranges. Sets *identity to whether all offsets are 0 and all scales 1. */
 static mercer_status check_units(mercer_context *context, int64_t outputs, const double *offset, const double *scale,
                                  bool *identity)
 {

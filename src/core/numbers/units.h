@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Units of targets. Training learns targets minus an offset, divided by a scale; each output has its own offset and
+ * Target units. Training learns targets minus an offset, divided by a scale; each output has its own offset and
  * scale. Products of kernel values and weights are in these units.
  *
  *   apply   y' = (g(y) - offset) / scale          invert  f = g^-1(offset + scale f')

@@ -16,7 +16,7 @@
 struct mrc_barrier {
     pthread_mutex_t lock; /* protects the fields below */
     pthread_cond_t changed;
-    int parties, users; /* users: parties that have not released the barrier */
+    int parties, users; /* users: number of parties that have not released the barrier */
     int here;           /* number of parties that have arrived in the current round */
     int64_t round;
     struct timespec last_arrival;

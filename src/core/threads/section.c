@@ -16,12 +16,12 @@
 static struct {
     pthread_mutex_t lock;
     pthread_cond_t left;
-    int inside;    /* number of entries of all threads that were not left yet */
+    int inside;    /* number of sections entered and not yet left, over all threads */
     bool unclosed; /* a fork removed threads that were inside */
     bool ending;   /* the process exits: no thread may enter */
 } section = {.lock = PTHREAD_MUTEX_INITIALIZER, .left = PTHREAD_COND_INITIALIZER};
 
-static _Thread_local int mine; /* number of entries of this thread that were not left yet */
+static _Thread_local int mine; /* number of sections that this thread has entered and not yet left */
 
 static void before_fork(void)
 {

@@ -20,7 +20,7 @@
 #include <math.h>
 #include <stdio.h>
 
-/* COMPUTED_ROWS: number of computed samples that represent the infinite sequence. */
+/* COMPUTED_ROWS: number of synthetic samples that represent the infinite sequence. */
 enum { BLOCK_ROWS = 1024, COMPUTED_ROWS = 4096 };
 
 typedef struct moments {
@@ -150,7 +150,7 @@ static mercer_status count_classes(moments *self, const mercer_dataset *dataset)
     return MERCER_OK;
 }
 
-/* Adds the targets in blocks. For computed samples, the features must be computed too. */
+/* Adds the targets in blocks. For synthetic samples, the features must be computed too. */
 static mercer_status add_values(moments *self, const mercer_dataset *dataset)
 {
     int64_t rows = dataset->synth ? mrc_min(dataset->rows, COMPUTED_ROWS) : dataset->rows;

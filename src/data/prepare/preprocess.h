@@ -118,7 +118,7 @@ bool mrc_preprocess_fold(mercer_preprocess *preprocess, mercer_kernel *kernel);
    untouched on failure. */
 mercer_status mrc_moments(mercer_context *context, const mercer_matrix *y, const double *weights, double *mean,
                           double *deviation);
-/* Does the same for the targets of a dataset, one-hot for classes. Of computed samples the first 4,096 are used. */
+/* Does the same for the targets of a dataset, one-hot for classes. For synthetic samples, the first 4,096 are used. */
 mercer_status mrc_dataset_moments(const mercer_dataset *dataset, double *mean, double *deviation);
 
 /* Returns the preprocessing that auto selects for samples of a type. format: that of the dataset ("csv", "npy", ...);

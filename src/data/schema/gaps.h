@@ -9,7 +9,7 @@
  * R_ij is the mean of z_i z_j over the rows that have both; rho = max(0.001, k / rows) for k numbers, multiplied by
  * ten until R + rho I is positive definite. A filled number is at most MRC_GAPS_FAR deviations from its mean.
  *
- * The sample is every 2^s-th row of the table, with the least s that gives at most MRC_GAPS_ROWS rows, so that one
+ * The sample is every 2^s-th row of the table, with the smallest s that gives at most MRC_GAPS_ROWS rows, so that one
  * pass finds it. Only numbers and dates take part, and only in tables of at most MRC_GAPS_COLUMNS columns; all other
  * missing values become the mean of their column.
  */
@@ -25,7 +25,7 @@ enum { MRC_GAPS_ROWS = 16384, MRC_GAPS_LEAST_ROWS = 64 };
 
 struct mrc_column;
 
-/* A sample of rows, spread evenly over those seen so far. */
+/* A sample of rows, evenly spaced over those seen so far. */
 typedef struct mrc_spread_rows {
     float *cells;         /* (MRC_GAPS_ROWS, columns); NULL before the first row or if there are too many columns */
     int64_t kept, stride; /* number of rows in `cells`; every stride-th row of the table is taken */

@@ -32,9 +32,9 @@ typedef struct mrc_levels {
 
 void mrc_levels_open(mrc_levels *out, mercer_context *context);
 void mrc_levels_close(mrc_levels *levels);
-/* Returns the number of a word, or -1. */
+/* Returns the index of a word, or -1 if it is not present. */
 int64_t mrc_levels_find(const mrc_levels *levels, const char *text, int64_t length);
-/* Adds a word that is not present. *number is its number, or MRC_LEVEL_BEYOND if a limit is reached. */
+/* Adds a word that is not present. Sets *number to its index, or to MRC_LEVEL_BEYOND if a limit is reached. */
 mercer_status mrc_levels_add(mrc_levels *levels, const char *text, int64_t length, const char *path, int64_t line,
                              int64_t *number);
 const char *mrc_levels_text(const mrc_levels *levels, int64_t number);

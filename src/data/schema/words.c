@@ -144,7 +144,7 @@ static void count_cells(const survey *self, int64_t *counts)
     }
 }
 
-/* Finds the reading that fits most cells; *bad is the number of the others. */
+/* Finds the reading that fits most cells; sets *bad to the number of all other cells. */
 static mrc_readings best_reading(const survey *self, const int64_t *counts, int64_t *bad, int64_t *values)
 {
     mrc_readings best = 0;

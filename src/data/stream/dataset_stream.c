@@ -51,7 +51,7 @@ typedef struct data_stream {
 
     int64_t pass, position;
     int64_t chunk_rows;
-    chunk raw[2];      /* scratch: samples as fetched, and as mixed; data NULL if not needed */
+    chunk raw[2];      /* scratch: samples before preprocessing, and mixed samples; data NULL if not needed */
     int threads;       /* number of threads that produce the samples of a chunk */
     void *row;         /* scratch for one sample per thread */
     int64_t row_bytes; /* bytes between the scratch rows of two threads */

@@ -90,7 +90,7 @@ typedef struct error_job {
     double *errors; /* (rows) */
 } error_job;
 
-/* A task of mrc_parallel_for: computes the least error at one sample. */
+/* A task of mrc_parallel_for: computes the smallest possible error at one sample. */
 static void add_error(void *argument, int64_t index, int worker)
 {
     const error_job *job = argument;
@@ -141,7 +141,7 @@ void mrc_synth_sample(const mrc_synth *self, int64_t index, const mercer_matrix 
 
 /* ---- Datasets ------------------------------------------------------------------------------------------------ */
 
-/* Names the classes "0", "1", ...; pointers and texts are one allocation. */
+/* Names the classes "0", "1", ...; pointers and strings are one allocation. */
 static mercer_status name_classes(mercer_dataset *dataset)
 {
     int64_t classes = dataset->outputs;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * data/synth: computed samples for tests, benchmarks and demonstrations: images of digits, samples of a teacher model,
+ * data/synth: synthetic samples for tests, benchmarks and demonstrations: images of digits, samples of a teacher model,
  * overlapping clusters, spirals.
  *
  * Sample i of an infinite sequence is a function of (spec, seed, i), so any range of it can be computed separately.

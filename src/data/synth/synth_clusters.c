@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Overlapping clusters, whose least error is known:
+ * Overlapping clusters, whose smallest possible error is known:
  *
  *   x = mu_j + overlap N(0, I),   j uniform in 0 .. P - 1,   mu_j ~ N(0, I) in R^d
  *   class j mod K, but with probability `noise` a class drawn uniformly from all K
@@ -14,7 +14,7 @@
  * Two clusters are mistaken for each other with probability Phi(-|mu_i - mu_j| / (2 overlap)); |mu_i - mu_j| is about
  * sqrt(2 d). A model with fewer than P centers, or with too few samples to see every cluster, has a larger error.
  *
- * Cost: O(d) per sample, independent of P; O(P d) per sample for its least error.
+ * Cost: O(d) per sample, independent of P; O(P d) per sample for its smallest possible error.
  */
 #include "core/memory.h"
 #include "data/synth/synth_kinds.h"

@@ -65,7 +65,7 @@ static bool parse_index(const char *text, int64_t *index)
     return fabs(value) < 1e9 && value == floor(value);
 }
 
-/* Finds the column with a name or an index; *out is -1 if there is none with that name. `what`: its role, for
+/* Finds the column with a name or an index; sets *out to -1 if there is none with that name. `what`: its role, for
    messages. */
 static mercer_status find_column(const mrc_table *table, const char *asked, const char *what, int64_t *out)
 {

@@ -167,8 +167,8 @@ bool mrc_column_set_turn_odd(mrc_column_set *self)
 
 /* ---- Schema and encoding ------------------------------------------------------------------------------------- */
 
-/* Finds the schema. It also lists the columns that the user excluded, with their positions among those that are not
-   targets, weight, id or key. */
+/* Finds the schema. It also lists the columns that the user excluded, with their positions among the columns that are
+   not targets, weight, id or key. */
 static mercer_status find_schema(mrc_column_set *self, const mrc_layout *layout, char **out)
 {
     const char *const *names = layout->names;

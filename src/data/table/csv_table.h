@@ -43,8 +43,8 @@ typedef struct mrc_table {
 
 /* Counts the records of a file, and the columns of the first one. A file that is one of several may have no records. */
 mercer_status mrc_table_open(mrc_table *out, const mrc_input *input, char separator);
-/* Returns whether the first line is a header: it has a text above a number, or a text that is one of `target` or a
-   customary target name (target, label or class), or a text and no record follows. There is at least one record. */
+/* Returns whether the first line is a header: it has text above a number, or text that is one of `target` or a
+   customary target name (target, label or class), or text and no record follows. There is at least one record. */
 bool mrc_table_shows_header(const mrc_table *self, const char *target);
 /* Returns whether the first line has one of these names, which are `stride` bytes apart; NULL entries are skipped. */
 bool mrc_table_names_one(const mrc_table *self, const char *const *names, int64_t count, size_t stride);
@@ -67,8 +67,8 @@ typedef struct mrc_layout_wish {
    failure. */
 mercer_status mrc_layout_find(mrc_layout *out, const mrc_table *table, const mrc_layout_wish *wish);
 void mrc_layout_free(mercer_context *context, mrc_layout *layout);
-/* Sets *out to the names of all features, targets or unused columns (kind: MRC_COLUMN_...) in their order, a list in
-   one block for the caller to release; NULL without a header or without such columns. */
+/* Sets *out to the names of all features, targets or unused columns (kind: MRC_COLUMN_...) in their order, as a list in
+   one block that the caller releases; NULL without a header or without such columns. */
 mercer_status mrc_layout_names(const mrc_layout *layout, mercer_context *context, int64_t kind, void **out);
 /* Checks a further file of the table that begins with `lead`, and gives it the same layout. It must have the same
    columns; its header may be repeated or absent. */

@@ -29,7 +29,7 @@ const char *mrc_notation_text(const mrc_notation *notation, char out[MRC_NOTATIO
 /* Finds the notation that mrc_notation_text writes as `text`. Returns false if there is none. */
 bool mrc_notation_find(const char *text, mrc_notation *out);
 
-/* ---- Which notations a text fits --------------------------------------------------------------------------------- */
+/* ---- Notations that a text fits ---------------------------------------------------------------------------------- */
 
 /* A set of readings, that is, of notations that a text fits. Bits: plain number, ISO date, numbers by decimal mark and
    unit, dates by order. */
@@ -47,7 +47,8 @@ typedef enum mrc_date_order { MRC_ORDER_UNKNOWN, MRC_ORDER_DMY, MRC_ORDER_MDY } 
 
 /*
  * Chooses one of the readings that all values of a column have. Returns false if there is none, or if day and month
- * are ambiguous (*ambiguous) and `order` does not decide which comes first. *is_date: the reading is a date.
+ * are ambiguous (*ambiguous) and `order` does not decide which comes first. Sets *is_date to whether the reading is a
+ * date.
  */
 bool mrc_readings_choose(mrc_readings common, char separator, mrc_date_order order, mrc_notation *out, bool *is_date,
                          bool *ambiguous);

@@ -2,7 +2,7 @@
 /*
  * Conversion of decimal text to double, correctly rounded.
  *
- * A text is d1 d2 ... dk * 10^e. There are three methods, from fast to general:
+ * A number is d1 d2 ... dk * 10^e. There are three methods, from fast to general:
  *
  *   k digits make w <= 2^53, |e| <= 22:    w * 10^e or w / 10^-e; both operands are exact, so there is one rounding
  *   w < 2^64, |e| <= 27:                   w * 5^e, or w 2^64 / 5^-e with its remainder, in 128-bit integers; tried
@@ -10,7 +10,7 @@
  *   otherwise                              the same with integers of any length
  *
  * The last two yield the first 64 bits of the result, a sticky bit (whether the rest is not 0), and a power of two;
- * `assemble` rounds them once. Of very long texts only the first 800 digits are used, and whether any later digit is
+ * `assemble` rounds them once. For very long numbers only the first 800 digits are used, and whether any later digit is
  * not 0. That is enough, because a double or a midpoint between two doubles has at most 768 digits.
  */
 #include "data/table/number.h"

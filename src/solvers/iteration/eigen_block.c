@@ -12,7 +12,7 @@
  * Columns are orthonormalized by W L^-T with W'W = L L', after scaling them to length 1. This is done twice, because
  * W'W has the square of the condition number. If the Gram matrix cannot be factorized (low rank), small random
  * directions are added. Rayleigh-Ritz finds the best polynomial in A of degree 3, so no bounds on the spectrum are
- * needed, and a dominant eigenvalue is harmless.
+ * needed, and a dominant eigenvalue does no harm.
  *
  * A preconditioner needs only rough pairs. If Ritz pair i has the residual rho_i, the preconditioned matrix has the
  * eigenvalue theta_{q+1} on the Ritz vectors. It couples them to other directions by rho_i theta_{q+1} / theta_i, and
@@ -40,7 +40,7 @@
 #include <math.h>
 #include <string.h>
 
-/* FEWEST_EXTRA: columns in addition to the r wanted ones, without which the last pairs converge slowly. */
+/* FEWEST_EXTRA: columns in addition to the r requested ones, without which the last pairs converge slowly. */
 enum { BLOCKS = 4, ROUNDS = 20, FEWEST_EXTRA = 16, FIRST_PRODUCTS = 8, MORE_PRODUCTS = 2 };
 
 #define TOLERANCE   1e-7
@@ -99,8 +99,8 @@ static mercer_status normalize_columns(block_method *self)
     return backend->ops->scale_columns(backend, &self->w, self->norms);
 }
 
-/* Compute out <- W L^-T with W'W = L L'. *independent: the columns of W are linearly independent; otherwise `out` is
-   not set. */
+/* Compute out <- W L^-T with W'W = L L'. Set *independent to whether the columns of W are linearly independent; if
+   not, `out` is not set. */
 static mercer_status orthonormalize_once(block_method *self, const mercer_matrix *w, const mercer_matrix *out,
                                          bool *independent)
 {

@@ -51,7 +51,8 @@ double mrc_step_over_batch(mrc_step_rule rule, double beta, double tail, int64_t
 
 /* Compute the top r eigenpairs of K (s, s) f64, which is not changed: values (r), descending; vectors (s, r) f64,
    orthonormal, with fixed signs. The result is a function of K and the seed. rough: accurate to a few percent, which
-   suffices for a preconditioner, and with arbitrary signs. *residual: the largest |K v - theta v| over theta_1. */
+   suffices for a preconditioner, and with arbitrary signs. Set *residual to the largest |K v - theta v| over
+   theta_1. */
 mercer_status mrc_eigen_block(mrc_centers *centers, const mercer_matrix *k, double *values,
                               const mercer_matrix *vectors, uint64_t seed, bool rough, double *residual);
 int64_t mrc_eigen_block_bytes(int64_t s, int64_t r);

@@ -288,7 +288,7 @@ void mrc_iteration_cost(const mrc_problem *problem, const mrc_plan *plan, mrc_so
     out->epochs = epochs;
     out->batches = ceil(n / (double)sizes->batch);
     out->projections = plan->projector ? ceil(out->batches / T) : 0;
-    /* An estimate that ignores the projections at the ends of epochs. With few samples they would rule out ep4, which
+    /* This estimate ignores the projections at the ends of epochs. With few samples they would rule out ep4, which
        is fast there. */
     out->all_projections = plan->projector ? ceil(out->batches * epochs / T) : 0;
     double m = n / out->batches, temporary = T > 1 ? T * (double)sizes->batch : 0;

@@ -11,7 +11,7 @@
  *              with MERCER_ERROR_NUMERIC
  *
  * The sample is read from a separate pass (number -1), because X_s must have the distribution of the batches. beta is
- * estimated on "fresh" rows after the first s, because on the sample itself it would be too low.
+ * estimated on "fresh" rows after the first s, because the sample itself would give a value that is too low.
  *
  * If p centers cannot fit the labels, iterates with a constant step size keep moving around the optimum, but the mean
  * of the later ones converges. The model gets the average; training continues from the last iterate.
@@ -367,8 +367,8 @@ static mercer_status take_step(mrc_job *job, const mercer_batch *batch, mrc_loss
     return MERCER_OK;
 }
 
-/* Run the rest of the current pass, then project the pending steps. *stop: whether the progress callback requests a
-   stop. */
+/* Run the rest of the current pass, then project the pending steps. Set *stop to whether the progress callback
+   requests a stop. */
 static mercer_status run_epoch(mrc_job *job, mercer_stop *stop)
 {
     const mercer_plan *plan = &job->plan.public_plan;
@@ -437,7 +437,7 @@ static mercer_status close_epoch(mrc_job *job, mercer_stop *stop)
 static mercer_status polish(mrc_job *job, const mercer_matrix *result)
 {
     solver_state *self = job->state;
-    /* a training that is resumed from this checkpoint begins with polishing */
+    /* a training run that is resumed from this checkpoint begins with polishing */
     MRC_TRY(job->host->save(job, result, MRC_SAVE_NOW));
     mrc_projector_free(self->projector);
     self->projector = self->iteration.projector = NULL;

@@ -4,7 +4,7 @@
  *
  *   plain   gradient descent in R^p: the largest eigenvalue of K_ZX K_XZ / n + ridge K_ZZ by power iteration on the
  *           sample, and max over its rows x of |K(Z,x)|^2;   POWER_STEPS 4 s p (d + 1) flops
- *   beta    if K(x,x) is not constant: its largest value over all samples, one pass of n d
+ *   beta if K(x,x) is not constant: its largest value over all samples; one pass, n d flops
  */
 #include "solvers/iteration/iteration_solver.h"
 

@@ -38,7 +38,7 @@ typedef struct mrc_exact_solver {
     int64_t steps; /* cg: maximum number of steps */
     double
         tolerance; /* cg: stop when |gradient| / |right-hand side| (preconditioned norm) is below it in every column */
-    double slack;  /* cg: a column also converges when J can fall by at most this share of itself; 0: never */
+    double slack;  /* cg: a column also converges when J can decrease by at most this share of itself; 0: never */
     mrc_preconditioner_sizes preconditioner_sizes; /* cg: preconditioner; basis 0: exact factor of K(Z,Z) */
     mrc_exact_monitor monitor;
     void *monitor_user;

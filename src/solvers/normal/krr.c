@@ -62,7 +62,7 @@ typedef struct krr_state {
     mercer_matrix rough;                /* (p, c) f32: scratch for preconditioned residuals with a factor in float */
     double *own, *mu, *raised;          /* (p) K(z, z), mu_i, their sum plus a shift */
     double *weights;                    /* (p) sample weights */
-    double *rs, *norms, *some;          /* (c) r's, |y|^2, scratch of a step */
+    double *rs, *norms, *some;          /* (c) r's, |y|^2, scratch space of a step */
     double mean, least;                 /* mean K(z, z); smallest mu_i */
     double floor;                       /* floor of mu_i, divided by mean */
 } krr_state;
@@ -169,7 +169,8 @@ static mercer_status form_krr(krr_state *self, double shift)
     return backend->ops->copy(backend, &diagonal, &raised);
 }
 
-/* Factor L L' = A, with a shift of its diagonal if necessary. *found: whether a shift of at most `most` was enough. */
+/* Factor L L' = A, with a shift of its diagonal if necessary. Set *found to whether a shift of at most `most` was
+   enough. */
 static mercer_status factor_as(krr_state *self, mrc_scope *scope, mercer_dtype dtype, double most, bool *found)
 {
     mrc_backend *backend = self->backend;
@@ -333,7 +334,7 @@ static mercer_status measure_fit(krr_state *self)
     return MERCER_OK;
 }
 
-/* Solve with a factor of this type. *found: whether a shift of its diagonal of at most `most` was enough. */
+/* Solve with a factor of this type. Set *found to whether a shift of its diagonal of at most `most` was enough. */
 static mercer_status answer_with(krr_state *self, mercer_dtype dtype, double most, bool *found)
 {
     double since = mrc_seconds();

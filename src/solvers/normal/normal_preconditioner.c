@@ -8,14 +8,14 @@
  *   exact      M^-1 r = (p/w) (K_d + (tau + t) I)^-1 K_d^-1 r             p^3/3 once, 4 p^2 c, 4 or 8 p^2 bytes
  *   polynomial M^-1 r = (p/w) P P r, P about (K (K + tau I))^-1/2         p^2 (d + q) once, 2 k p^2 c, 2 or 4 p^2 bytes
  *
- * The second needs a spectrum that falls slowly after its first q values, as those of Laplace kernels do: MNIST, p =
+ * The polynomial needs a spectrum that decreases slowly after its first q values, as for Laplace kernels: MNIST, p =
  * 10,000, random centers, test accuracy (%) after 1 .. 5 steps: exact 96.1 97.2 97.6 97.7 97.8; polynomial with s =
  * 666, q = 199 and the degree that polynomial_preconditioner.c chooses, 4: 96.3 97.3 97.7 97.8 97.8; s = 1000, q = 300
  * and degree 1: 96.4 97.0 97.3 97.6 97.6. A Gaussian of bandwidth 10, roughness 0.09, after 4 and 30 steps: exact 98.0
  * 98.2, polynomial 97.3 97.7. Alternatives tried with the Laplace kernel: block-Jacobi of 4 blocks with 100 top
  * eigenvectors, P = U w^-1 U' + (I - UU') B^-1 (I - UU'), has 96.7 after 5 steps; an incomplete factor, 1000 centers
- * exact and the rest in 4 blocks, 95.2; a coarse space of 2000 centers as they are with degree 3 97.7 after 3, for
- * p s^2 flops in double.
+ * exact and the rest in 4 blocks, 95.2; a coarse space of 2000 unmodified centers with degree 3 has 97.7 after 3 steps,
+ * for p s^2 flops in double.
  */
 #include "solvers/normal/normal.h"
 
@@ -136,7 +136,7 @@ static mercer_status factor_again(mrc_normal *self, const mercer_matrix *z, doub
     return mrc_spd_factor(self->centers, &job, &self->l, &relative, NULL);
 }
 
-/* Compute the root of the mean of K(z, z')^2 over some evenly spread centers. */
+/* Compute the root of the mean of K(z, z')^2 over some evenly spaced centers. */
 static mercer_status typical_value(mrc_normal *self, double *out)
 {
     mrc_backend *backend = self->backend;

@@ -7,7 +7,7 @@
  *   R = K - F F'                                             K without the part in the coarse space: R G = 0, R >= 0
  *   P = G diag(theta h(theta)) G' + (I - G F') h_k(R) (I - F G')
  *
- * h_k: the polynomial of degree k that equals h in k + 1 points of the spectrum of R, in Newton's form.
+ * h_k: the polynomial of degree k that equals h at k + 1 points of the spectrum of R, in Newton's form.
  *
  * P is symmetric, so P P is positive semi-definite for any a and b and in spite of rounding; a poor choice of a and b
  * only costs steps. With exact U, P is h(K) except for the polynomial's error; the projections I - F G' make P
@@ -136,7 +136,7 @@ mercer_status mrc_preconditioner_apply(mrc_preconditioner *self, const mercer_ma
 /*
  * The polynomial h_k, which approximates h(l) = (l (l + tau))^-1/2 on the spectrum of R.
  *
- * It equals h in the k + 1 Chebyshev nodes of [a, b]. For tau = 0 its error |1 - l h_k(l)| on [a, b] is at most 1 /
+ * It equals h at the k + 1 Chebyshev nodes of [a, b]. For tau = 0 its error |1 - l h_k(l)| on [a, b] is at most 1 /
  * T_{k+1}((b + a) / (b - a)), the smallest possible. [a, b] is the spectrum of R as estimated by 8 steps of Lanczos
  * from c random vectors: b is the largest Ritz value times 1.1, a the mean of the smallest ones. k is the smallest
  * degree for which that error is 1/3 or less, at most 8. Eigenvalues below a are treated as if they were about a.
@@ -239,7 +239,7 @@ static double error_of(int64_t k, double a, double b)
     return b > a ? 1 / cosh((double)(k + 1) * acosh((b + a) / (b - a))) : 0;
 }
 
-/* Compute Newton's form of the polynomial that equals h in the Chebyshev nodes of [a, b], ordered from both ends
+/* Compute Newton's form of the polynomial that equals h at the Chebyshev nodes of [a, b], ordered from both ends
    inward. */
 static void interpolate_root(mrc_preconditioner *self, double a, double b, double tau)
 {
@@ -353,8 +353,8 @@ static mercer_status rotate_field(mrc_preconditioner *self, mercer_matrix *field
     return status;
 }
 
-/* Compute theta and v = V Theta^-1/2 of U'F; t and a (q, q) are scratch. *count: number of eigenvalues above the
-   noise. */
+/* Compute theta and v = V Theta^-1/2 of U'F; t and a (q, q) are scratch. Set *count to the number of eigenvalues above
+   the noise. */
 static mercer_status rayleigh_ritz(mrc_preconditioner *self, const mercer_matrix *t, const mercer_matrix *a,
                                    const mercer_matrix *v, double *theta, int64_t *count)
 {

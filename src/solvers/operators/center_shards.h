@@ -43,7 +43,7 @@ typedef struct mrc_centers {
     mrc_backend *backend;
     mrc_comm *comm;
     const mercer_kernel *kernel;
-    const double *origin; /* (d) subtracted in distances; fixed for the whole training, so that K is one function */
+    const double *origin; /* (d) subtracted in distances; fixed for the whole training run, so that K is one function */
     mercer_dtype real;    /* f32 or f64: weights, fields, kernel values */
     mercer_matrix z;      /* (rows, d) centers of this rank; borrowed, or a view of `own` */
     mercer_matrix own;    /* (rows, d) owned copy, if the centers had to be copied to the device */
@@ -131,8 +131,8 @@ mercer_status mrc_centers_collect(mrc_centers *centers, const mercer_matrix *fie
    contiguous. Source and destination are one range for each rank, so nothing is packed (collect.c). */
 mercer_status mrc_centers_range(mrc_centers *centers, const mercer_matrix *field, int64_t first, int64_t count,
                                 const mercer_matrix *out);
-/* Return the number of the p centers that are collected at a time: the size of a shard, so that memory falls with the
-   number of shards. */
+/* Return the number of centers, out of p, that are collected at a time: the size of a shard, so that memory decreases
+   with the number of shards. */
 enum { MRC_COLLECT_BLOCK = 4096 }; /* upper limit of mrc_collect_rows */
 int64_t mrc_collect_rows(int64_t p, int shards);
 /* Compute the field out = K(Z,Z) V for a field V, from kept = K(Z here, Z) (rows, p) of type real, or evaluate K if

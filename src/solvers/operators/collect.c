@@ -32,16 +32,16 @@ static int owner_of(const mrc_centers *centers, int64_t id, const int64_t *ends)
     return low;
 }
 
-/* Work space of a collection: the wanted rows and their owners. */
+/* Scratch space of a collection: the requested rows and their owners. */
 typedef struct collection {
     int64_t *ends;        /* (ranks) end of each rank's share of the centers */
     int64_t *starts;      /* (ranks + 1) first row of each rank in the packed list */
     int64_t *local;       /* (own rows of the list) their rows in the field */
-    int64_t *place;       /* (count) row of each wanted row in the packed list */
+    int64_t *place;       /* (count) index in the packed list of each requested row */
     mercer_matrix packed; /* (count, k) rows by owner, in memory that messages can use */
 } collection;
 
-/* Sort the wanted rows by owner, with a counting sort over the ranks. */
+/* Sort the requested rows by owner, with a counting sort over the ranks. */
 static mercer_status open_collection(mrc_centers *centers, mrc_scope *scope, const mercer_matrix *field,
                                      const int64_t *ids, int64_t count, collection *out)
 {
@@ -97,7 +97,7 @@ mercer_status mrc_centers_collect(mrc_centers *centers, const mercer_matrix *fie
     return count > 0 ? backend->ops->gather_rows(backend, out, &list.packed, list.place) : MERCER_OK;
 }
 
-/* List the wanted rows that this rank owns: `which` are their positions in the list, `rows` their rows in the field.
+/* List the requested rows that this rank owns: `which` are their positions in the list, `rows` their rows in the field.
    Returns their number. */
 static int64_t list_local(const mrc_centers *centers, const int64_t *ids, int64_t count, int64_t *which, int64_t *rows)
 {

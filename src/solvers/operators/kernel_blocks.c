@@ -182,7 +182,7 @@ mercer_status mrc_kernel_blocks_forward(mrc_kernel_blocks *self, const mercer_ba
                                         const mrc_temporary_centers *temporary, const mercer_matrix *f)
 {
     /* With a cache, predictions always come from it: a row's prediction must not depend on whether the row was seen
-       before, because a training resumed from a checkpoint begins with an empty cache. */
+       before, because a training run resumed from a checkpoint begins with an empty cache. */
     MRC_TRY(mrc_kernel_blocks_load(self, batch));
     predict_job job = {self, batch, w, temporary};
     MRC_TRY(mrc_centers_sum(self->centers, f, forward_part, &job));

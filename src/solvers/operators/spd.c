@@ -11,7 +11,7 @@
  * Why 16 eps p: Cholesky commits an error of up to about p eps times the diagonal. So a smaller eigenvalue may be
  * computed as negative, which makes the factorization fail, or as a positive pivot that consists of rounding errors.
  * Hence a factor with a squared pivot below 4 eps p also counts as failed (a squared pivot is never smaller than the
- * smallest eigenvalue). Coinciding centers make K(Z,Z) singular and need the jitter, which then divides their weight
+ * smallest eigenvalue). Equal centers make K(Z,Z) singular and need the jitter, which then divides their weight
  * among them.
  *
  * When can a solution be rounded? x = (K + mu I)^-1 b is computed in double and rounded to type real (unit roundoff u),
@@ -46,8 +46,8 @@ static bool is_sound(double squared, int64_t p, double mean)
     return squared > 0 && squared >= 4 * DBL_EPSILON * (double)p * mean;
 }
 
-/* Replace L by its factor, or its inverse; *least: the smallest squared pivot, 0 if the factorization fails. pivots
-   (p). */
+/* Replace L by its factor, or its inverse; set *least to the smallest squared pivot, 0 if the factorization fails.
+   pivots (p). */
 static mercer_status factorize_in_place(mrc_centers *centers, const mrc_spd *job, const mercer_matrix *l,
                                         double *pivots, double *least)
 {
@@ -65,7 +65,7 @@ static mercer_status factorize_in_place(mrc_centers *centers, const mrc_spd *job
     return MERCER_OK;
 }
 
-/* Form A + (shift + relative mean) I in l; *mean: mean diagonal of A. ones (p, 1) of the type of l. */
+/* Form A + (shift + relative mean) I in l; set *mean to the mean diagonal of A. ones (p, 1) of the type of l. */
 static mercer_status form_shifted(mrc_centers *centers, const mrc_spd *job, const mercer_matrix *l,
                                   const mercer_matrix *ones, double relative, double *mean)
 {

@@ -155,7 +155,7 @@ static mercer_status estimate_norm(mrc_blocks *self, const mercer_matrix *a, dou
     }
 }
 
-/* Round an inverse to type real; *fits: whether it is still accurate enough. */
+/* Round an inverse to type real; set *fits to whether it is still accurate enough. */
 static mercer_status keep_inverse(mrc_blocks *self, const mrc_factor *factor, const mercer_matrix *inverse, bool *fits)
 {
     mrc_backend *backend = self->sorted.backend;
@@ -259,8 +259,8 @@ mercer_status mrc_blocks_solve(mrc_blocks *self, int64_t block, const mercer_mat
 
 /* ---- Life ---------------------------------------------------------------------------------------------------- */
 
-/* Store the inverses of up to `most` blocks from `first` on, of the same size; *done: their number. other: buffer for
-   inverses that another rank stores. */
+/* Store the inverses of up to `most` blocks from `first` on, of the same size; set *done to their number. other:
+   buffer for inverses that another rank stores. */
 static mercer_status keep_some(mrc_blocks *self, int64_t first, int64_t most, int64_t *ids, const mercer_matrix *room,
                                mercer_matrix *other, int64_t *done)
 {

@@ -10,7 +10,8 @@
  *
  * U is not orthonormal after the fourth line where w_i is small: an error eps in Y'Y becomes eps w_1/w_i in U'U.
  * Directions with lambda_i or w_i below the noise level (1e-6 of the largest in float, 1e-12 in double) are left out;
- * the last line, the second half of a "Cholesky QR 2", makes the others orthonormal and changes the leading ones least.
+ * the last line, the second half of a "Cholesky QR 2", makes all others orthonormal, with the smallest changes to the
+ * leading ones.
  *
  * (s Lambda)^-1/2 is applied to the small matrices only: Y itself is never scaled, and U takes its place, 4096 rows at
  * a time. Memory: p q, and during creation also s^2 and a few matrices of q^2.
@@ -160,7 +161,7 @@ static mercer_status straighten(basis *self)
     return transform(self, k);
 }
 
-/* Make the columns of U orthonormal; their number may fall. */
+/* Make the columns of U orthonormal; their number may decrease. */
 static mercer_status orthonormalize_coarse(mrc_coarse *out, mrc_centers *centers, double *scale)
 {
     basis self = {.centers = centers, .backend = centers->backend, .out = out, .scale = scale};

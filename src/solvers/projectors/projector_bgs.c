@@ -25,11 +25,10 @@
  * U' KU is rounded too: its entry (i, j), i < j, is taken as u_i' (K u_j), whose error is u w_j and not u w_i. If it is
  * still not positive definite, the last columns of U are dropped.
  *
- * Why sampled: the functions K(.,Z) U are one application of K smoother than K(.,Z_s) E, but that gains little for a
- * correction that the next block's correction overrides. Residuals after a pass, p = 4,000, s = 1,000, q = 100, blocks
- * of 500, Laplace, smooth right-hand sides: 6.1e-3 and 8.0e-3 (128 features), 8.4e-3 and 9.5e-3 (16 features), 1.4e-2
- * without a coarse space; random ones 0.354, 0.361, 0.435. Over a million centers K(Z,Z) U takes as long as a whole
- * epoch.
+ * Why sampled: the functions K(.,Z) U are one application of K smoother than K(.,Z_s) E, but this gains little, because
+ * the next block's correction replaces it. Residuals after a pass, p = 4,000, s = 1,000, q = 100, blocks of 500,
+ * Laplace, smooth right-hand sides: 6.1e-3 and 8.0e-3 (128 features), 8.4e-3 and 9.5e-3 (16 features), 1.4e-2 without a
+ * coarse space; random ones 0.354, 0.361, 0.435. Over a million centers K(Z,Z) U takes as long as a whole epoch.
  *
  * Stops after a pass at the tolerance, or if the residual grew.
  */

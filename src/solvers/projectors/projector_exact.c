@@ -60,7 +60,7 @@ static mercer_status create_exact(mrc_projector *projector)
 
 /* ---- One projection ------------------------------------------------------------------------------------------ */
 
-/* Compute r = h - K theta for a theta of type real; *left = |r|. */
+/* Compute r = h - K theta for a theta of type real; set *left to |r|. */
 static mercer_status measure_exact(exact *self, mrc_centers *centers, const whole *system, const mercer_matrix *theta,
                                    double *left)
 {

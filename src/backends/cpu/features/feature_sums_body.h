@@ -5,8 +5,8 @@
  *
  *   REAL, TYPED(name), LOAD_ROW       the type, names of functions for it, mrc_load_row_... to it
  *
- * If a feature is 0 for most rows of the block, as levels of categories are, only its nonzero rows have terms of their
- * own: sum_i v_ij t(x_i, z_j) = (sum_i v_ij) t(0, z_j) + sum over x_i != 0 of v_ij (t(x_i, z_j) - t(0, z_j)).
+ * If a feature is 0 for most rows of the block, as levels of categories are, only its nonzero rows have separate terms:
+ * sum_i v_ij t(x_i, z_j) = (sum_i v_ij) t(0, z_j) + sum over x_i != 0 of v_ij (t(x_i, z_j) - t(0, z_j)).
  */
 
 /* Compute the weights of the block's rows for `width` columns, starting at `first` and padded with zeros, and their sum

@@ -148,8 +148,8 @@ typedef struct mrc_panel_ops {
     /* Exact sums over bytes: sum_k x_k z_k and sum_k |x_k - z_k|. */
     int32_t (*inner_u8)(int64_t d, const uint8_t *x, const uint8_t *z);
     int32_t (*sad_u8)(int64_t d, const uint8_t *x, const uint8_t *z);
-    /* C (mr, nr) of packed panels as in a product: C_ij = sum_k |b[k * nr + j] - a[k * mr + i]|^power, 0 < power < 2,
-       in double, rounded once; nr <= 32 */
+    /* Compute C (mr, nr) from packed panels, with the layout of a product: C_ij = sum_k |b[k * nr + j] - a[k * mr +
+       i]|^power, 0 < power < 2, in double, rounded once; nr <= 32 */
     void (*powers_f32)(int64_t depth, double power, int64_t mr, int64_t nr, const float *a, const float *b, float *c);
     void (*powers_f64)(int64_t depth, double power, int64_t mr, int64_t nr, const double *a, const double *b,
                        double *c);
@@ -165,7 +165,7 @@ typedef struct mrc_panel_ops {
     /* Convert exact integer products and norms to squared distances. */
     void (*sqdist_u8)(int64_t rows, int64_t width, const int32_t *dots, const int32_t *x_norms, const int32_t *z_norms,
                       float *out);
-    /* Find the smallest value of each column and its row, the first of equals, for rows >= 1: of a tile of squared
+    /* Find the smallest value of each column and its row, the first one for ties, for rows >= 1: of a tile of squared
        distances, or of the squared distances given by integer products and norms. */
     void (*nearest_f32)(int64_t rows, int64_t width, const float *tile, float *best, int32_t *at);
     void (*nearest_f64)(int64_t rows, int64_t width, const double *tile, double *best, int32_t *at);

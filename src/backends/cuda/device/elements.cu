@@ -12,7 +12,7 @@ static __global__ void convert(mercer_matrix to, mercer_matrix from)
     mrc_put(to, i, j, mrc_at(from, i, j));
 }
 
-/* Copies row from_rows[i] to row to_rows[i]; a NULL list stands for row i. */
+/* Copies row from_rows[i] to row to_rows[i]; a NULL list means row i. */
 static __global__ void move_rows(mercer_matrix to, const int64_t *to_rows, mercer_matrix from, const int64_t *from_rows,
                                  int64_t count)
 {

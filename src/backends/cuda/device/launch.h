@@ -20,7 +20,7 @@ extern "C" {
 
 /* ---- elements.cu: rows and elements -------------------------------------------------------------------------- */
 
-/* to = from, converted; to is f32, f64 or f16 (rounded to nearest), or has the dtype of from. */
+/* Copies and converts to = from; to is f32, f64 or f16 (rounded to nearest), or has the dtype of from. */
 cudaError_t mrc_launch_convert(cudaStream_t stream, mercer_matrix to, mercer_matrix from);
 cudaError_t mrc_launch_gather(cudaStream_t stream, mercer_matrix to, mercer_matrix from, const int64_t *rows);
 cudaError_t mrc_launch_scatter(cudaStream_t stream, mercer_matrix to, mercer_matrix from, const int64_t *rows);
@@ -81,7 +81,7 @@ cudaError_t mrc_launch_feature_sums(cudaStream_t stream, int wide, int norm, mer
 enum { MRC_TRIANGULAR_BLOCK = 64 };
 /* For each of `count` matrices, a_step and m_step elements apart: the diagonal block (w, w) at m becomes the inverse of
    the Cholesky factor of the block (w, w) at a. Only the lower triangle of a is read; w <= MRC_TRIANGULAR_BLOCK.
-   least (count) is lowered to the smallest squared pivot; it becomes NaN if a pivot is not positive. */
+   least (count) is reduced to the smallest squared pivot; it becomes NaN if a pivot is not positive. */
 cudaError_t mrc_launch_factor_block(cudaStream_t stream, const double *a, int64_t a_ld, int64_t a_step, double *m,
                                     int64_t m_ld, int64_t m_step, int w, int64_t count, double *least);
 /* Copies the lower triangle of each (n, n) matrix in a (k n, n) to its upper triangle. */
@@ -118,7 +118,7 @@ cudaError_t mrc_launch_pack(cudaStream_t stream, mrc_cuda_arithmetic arithmetic,
 
 /* ---- split.cu: float matrices as halves ------------------------------------------------------------------------ */
 
-/* *factor: the power of two that scales the largest |entry| of a (f32) to 2^10 .. 2^11. */
+/* Sets *factor to the power of two that scales the largest |entry| of a (f32) to 2^10 .. 2^11. */
 cudaError_t mrc_launch_split_factor(cudaStream_t stream, mercer_matrix a, float *factor);
 /* Writes three halves for each entry of a (f32), padded with zeros to (rows, cols), `step` halves apart, in rows of ld:
    the low part of a f at position low_part (0 or 1), its high part (a f rounded) at the two others. factors: one per
@@ -211,7 +211,7 @@ cudaError_t mrc_launch_profile(cudaStream_t stream, const mrc_profile_job *job);
    best if it is nearer than best. start: best and nearest are not set yet. */
 cudaError_t mrc_launch_nearest(cudaStream_t stream, const mrc_profile_job *job, int64_t first, int start,
                                int32_t *nearest, double *best);
-/* values (m, 1) = K(x_i, x_i), or the argument of a user's function. */
+/* Computes values (m, 1) = K(x_i, x_i); for a callback kernel, the argument of the callback. */
 cudaError_t mrc_launch_diagonal(cudaStream_t stream, const mercer_kernel *kernel, int on_distance, mercer_matrix x,
                                 mercer_matrix values);
 

@@ -163,7 +163,7 @@ static __device__ void bring(const fused_arguments &job, const CUtensorMap *x_ma
     }
 }
 
-/* ---- The warp groups that compute ---------------------------------------------------------------------------- */
+/* ---- Consumer warp groups: the computation ------------------------------------------------------------------- */
 
 static __device__ __forceinline__ void release_stage(uint32_t barrier)
 {

@@ -119,7 +119,7 @@ typedef struct fused_room {
     void *weights, *factors, *sums; /* packed weights, their factors, partial sums */
 } fused_room;
 
-/* Computes y = or += (add) K W for the rows of X in use; saves kept_columns columns of K in kept. */
+/* Computes y = K W, or y += if add, for the rows of X in use; saves kept_columns columns of K in kept. */
 static mercer_status multiply_rows(mrc_half_precision *self, const fused_room *room, const mercer_matrix *w,
                                    const mercer_matrix *y, bool add, void *kept, int64_t kept_columns)
 {

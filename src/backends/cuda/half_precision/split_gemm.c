@@ -25,7 +25,8 @@ typedef struct split {
     mrc_backend *backend;
     const mrc_gemm *job;
     mercer_matrix a, b, c;
-    int64_t depth;      /* depth of one product; padded if A is not transposed, as it is the row length of its parts */
+    int64_t depth;      /* depth of one product; padded if A is not transposed, because it is then the row length of its
+                           parts */
     int64_t a_ld, b_ld; /* leading dimensions of the parts; b_ld is also that of sums */
     void *a_parts, *b_parts;
     float *sums, *left, *right; /* sums of the product; factors f of A, g of B */
@@ -76,7 +77,7 @@ static mercer_status split_b(split *self, const mercer_matrix *some, int64_t row
     return MERCER_OK;
 }
 
-/* sums (rows, n) = or += (add) the product of the parts. */
+/* Computes sums (rows, n) = the product of the parts, or += if add. */
 static mercer_status multiply_split(split *self, int64_t rows, int64_t depth, bool add)
 {
     static const float one = 1, zero = 0;

@@ -42,7 +42,7 @@ static inline const char *mrc_unit_sign(int unit)
     return signs[unit];
 }
 
-/* Skips a unit if there is one. Returns its number; 0: none. */
+/* Skips a unit if there is one. Returns its index; 0: none. */
 static inline int mrc_pass_unit(const char **at, const char *end)
 {
     for (int unit = 1; unit < MRC_UNITS; unit++) {

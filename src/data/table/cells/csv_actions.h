@@ -26,7 +26,7 @@ struct mrc_action {
     mrc_cell_column *column; /* column of the cells; NULL if it is not a feature */
 };
 
-enum { MRC_GAP_NUMBER = -1 }; /* number of a recent word that means a missing value */
+enum { MRC_GAP_NUMBER = -1 }; /* index of a recent word that means a missing value */
 
 /* Counts a missing value and returns its cell. */
 static inline float mrc_note_gap(mrc_cell_column *column)

@@ -16,7 +16,7 @@
 
 /* Destination of the parts of a record. */
 typedef struct mrc_sink {
-    /* cells of the features, with capacity for all rows or for a block of them; NULL: features are not read */
+    /* cells of the features, with capacity for all rows or for one block; NULL: features are not read */
     mrc_cells *cells;
     mercer_matrix y;             /* (rows, targets) f64, for several targets */
     mrc_targets *targets;        /* destination of a single target, else NULL */
@@ -30,7 +30,7 @@ typedef struct mrc_sink {
     int64_t left_out, left_line; /* number of skipped records; line of the first one */
     const char *released; /* the pages of the file before this address were released; NULL at the beginning of a file */
     struct mrc_action *actions; /* (columns) action of each column; memory of the scope */
-    mrc_recent *names;          /* recent class names and their numbers; memory of the scope */
+    mrc_recent *names;          /* recent class names and their indices; memory of the scope */
     int64_t *sides, side_count; /* columns of targets, weights and keys; memory of the scope */
     mrc_marks marks;
     mrc_take_numbers take_numbers;

@@ -176,7 +176,7 @@ static mercer_status read_general(const piece *self, int64_t row, int64_t column
 }
 
 /* Records an invalid cell if it is the first one in text order, because columns are read one after the other. The rest
-   of its column is not read. Returns only a lack of memory; read_piece reports other errors. */
+   of its column is not read. Only running out of memory is returned as a failure; read_piece reports other errors. */
 static mercer_status note_wrong(piece *self, int64_t row, int64_t column, mercer_status status)
 {
     if (status == MERCER_ERROR_MEMORY) return status;
@@ -352,7 +352,7 @@ static mercer_status read_piece(piece *self)
     return read_general(self, self->failed_row, self->failed_column, &left_out);
 }
 
-/* Reads records from csv->at on, as far as their field ends are known. *done: number of records read. */
+/* Reads records from csv->at on, as far as their field ends are known. Sets *done to the number of records read. */
 static mercer_status read_marked(const mrc_table *self, mrc_csv *csv, mrc_sink *to, int64_t most, int64_t *done)
 {
     int64_t columns = self->columns, records = mrc_min(most, mrc_marks_find(&to->marks, csv, columns, FEW_BYTES));

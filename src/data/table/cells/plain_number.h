@@ -76,8 +76,8 @@ static inline int mrc_point_offset(uint64_t word, char decimal)
     return points ? __builtin_ctzll(points) - 7 : 64;
 }
 
-/* Reads 1 to 8 bytes without a sign. *digits: their digits as a number; *fraction: number of digits after the point.
-   Returns false if they are not a plain decimal. */
+/* Reads 1 to 8 bytes without a sign. Sets *digits to their digits as a number, and *fraction to the number of digits
+   after the point. Returns false if they are not a plain decimal. */
 static inline __attribute__((always_inline)) bool mrc_short_digits(const char *text, int64_t count, char decimal,
                                                                    uint64_t *digits, int64_t *fraction)
 {
