@@ -8,12 +8,12 @@
  *   composed   X Z' by BLAS; squared distances and kernel values in separate passes over the stored matrix, vectorized
  *              and on all threads; K W by BLAS: the best that a program without fusion can do
  *
- * Ratios are medians over the repeats. Counts 2 m p (d + c) flops for the product and 2 m p d for the GEMM. The fused
+ * Times are the best and the median of the repeats, ratios their medians. Counts 2 m p (d + c) flops for the product and 2 m p d for the GEMM. The fused
  * result is compared with the composed one before anything is timed.
  */
 #include "bench.h"
+#include "bench_peak.h"
 
-#include "backends/cpu/micro/ukernels.h"
 #include "core/threads/parallel.h"
 
 #include <cblas.h>
@@ -216,39 +216,48 @@ static double median(double *values, int count)
     return values[count / 2];
 }
 
+/* times: of the three methods. */
 static void report(const bench_options *options, const mercer_context_info *info, const char *name, const job *self,
-                   const double *seconds, double to_gemm, double to_composed)
+                   const bench_times *times, double to_gemm, double to_composed)
 {
+    const double seconds[] = {times[0].median, times[1].median, times[2].median};
     double pairs = 2.0 * (double)self->x.rows * (double)self->z.rows, d = (double)self->x.cols;
+    double rate = pairs * (d + C) / seconds[0];
+    double share = rate / bench_peak(self->x.dtype, info->threads, options->repeats);
     if (options->json) bench_begin_json();
     if (options->json)
         printf("\"bench\": \"kernel_matmul\", \"case\": \"%s\", \"m\": %lld, \"p\": %lld, \"d\": %lld, \"c\": %d, "
                "\"version\": \"%s\", \"isa\": \"%s\", \"threads\": %d, \"fused_s\": %.6g, \"gemm_s\": %.6g, "
-               "\"composed_s\": %.6g, \"gflops\": %.5g, \"gemm_gflops\": %.5g, \"ratio_to_gemm\": %.4g, "
+               "\"composed_s\": %.6g, \"fused_best_s\": %.6g, \"gemm_best_s\": %.6g, \"composed_best_s\": %.6g, "
+               "\"gflops\": %.5g, \"gemm_gflops\": %.5g, \"of_peak\": %.4g, \"ratio_to_gemm\": %.4g, "
                "\"times_composed\": %.4g}\n",
                name, (long long)self->x.rows, (long long)self->z.rows, (long long)self->x.cols, C, mercer_version(),
-               info->isa, info->threads, seconds[0], seconds[1], seconds[2], pairs * (d + C) / seconds[0] * 1e-9,
-               pairs * d / seconds[1] * 1e-9, to_gemm, to_composed);
+               info->isa, info->threads, seconds[0], seconds[1], seconds[2], times[0].best, times[1].best,
+               times[2].best, rate * 1e-9, pairs * d / seconds[1] * 1e-9, share, to_gemm, to_composed);
     else
-        printf("%-16s %6lld %6lld %10.2f %10.2f %10.2f %9.1f %9.1f %8.2f %9.2f\n", name, (long long)self->x.rows,
-               (long long)self->z.rows, seconds[0] * 1e3, seconds[1] * 1e3, seconds[2] * 1e3,
-               pairs * (d + C) / seconds[0] * 1e-9, pairs * d / seconds[1] * 1e-9, to_gemm, to_composed);
+        printf("%-16s %6lld %6lld %10.2f %10.2f %10.2f %10.2f %9.1f %9.1f %7.2f %8.2f %9.2f\n", name,
+               (long long)self->x.rows, (long long)self->z.rows, times[0].best * 1e3, seconds[0] * 1e3,
+               seconds[1] * 1e3, seconds[2] * 1e3, rate * 1e-9, pairs * d / seconds[1] * 1e-9, share, to_gemm,
+               to_composed);
     fflush(stdout);
 }
 
 static void time_ways(const bench_options *options, const mercer_context_info *info, const char *name, job *self)
 {
     static void (*const ways[])(void *) = {run_fused, run_gemm, run_composed};
-    double seconds[3][BENCH_MOST_REPEATS], to_gemm[BENCH_MOST_REPEATS], to_composed[BENCH_MOST_REPEATS], medians[3];
+    double seconds[3][BENCH_MOST_REPEATS], to_gemm[BENCH_MOST_REPEATS], to_composed[BENCH_MOST_REPEATS];
+    bench_times times[3];
     double d = (double)self->x.cols;
     for (int i = 0; i < options->repeats; i++) {
         for (int way = 0; way < 3; way++) seconds[way][i] = time_once(ways[way], self);
         to_gemm[i] = seconds[1][i] / seconds[0][i] * (d + C) / d;
         to_composed[i] = seconds[2][i] / seconds[0][i];
     }
-    for (int way = 0; way < 3; way++) medians[way] = median(seconds[way], options->repeats);
-    report(options, info, name, self, medians, median(to_gemm, options->repeats),
-           median(to_composed, options->repeats));
+    for (int way = 0; way < 3; way++) {
+        double middle = median(seconds[way], options->repeats); /* sorts the times */
+        times[way] = (bench_times){seconds[way][0], middle};
+    }
+    report(options, info, name, self, times, median(to_gemm, options->repeats), median(to_composed, options->repeats));
 }
 
 static bool run_case(mercer_context *context, const bench_options *options, bench_case test)
@@ -286,8 +295,8 @@ int main(int argc, char **argv)
     if (leave >= 0) return leave;
     if (openblas_set_num_threads && options.threads > 0) openblas_set_num_threads(options.threads);
     if (!options.json)
-        printf("%-16s %6s %6s %10s %10s %10s %9s %9s %8s %9s\n", "Y = K(X, Z) W", "m", "p", "fused ms", "gemm ms",
-               "composed", "GFLOP/s", "gemm GF/s", "to gemm", "composed/");
+        printf("%-16s %6s %6s %10s %10s %10s %10s %9s %9s %7s %8s %9s\n", "Y = K(X, Z) W", "m", "p", "best ms",
+               "median ms", "gemm ms", "composed", "GFLOP/s", "gemm GF/s", "of peak", "to gemm", "composed/");
     int failed = 0;
     for (int t = 0; t < 3; t++)
         for (int i = 0; i < 5; i++)

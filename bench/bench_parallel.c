@@ -2,7 +2,7 @@
 /*
  * Overhead of a parallel loop: the time from call to return of a loop with one small piece per thread, both for loops
  * in quick succession and with pauses in which the threads fall asleep. Also the speed-up of a loop with enough work
- * per piece.
+ * per piece. First checks that each piece runs once, with the result of a plain loop.
  */
 #include "bench.h"
 
@@ -13,7 +13,11 @@
 
 enum { PIECE_STEPS = 200000, SLEEP_MS = 5, MANY_LOOPS = 2000, FEW_LOOPS = 50 };
 
-static volatile double sink;
+/* Results of some_work by piece, and the number of runs of each. */
+typedef struct outcome {
+    double *values;
+    int *runs;
+} outcome;
 
 static void nothing(void *argument, int64_t index, int worker)
 {
@@ -22,10 +26,29 @@ static void nothing(void *argument, int64_t index, int worker)
 
 static void some_work(void *argument, int64_t index, int worker)
 {
-    (void)argument, (void)worker;
+    (void)worker;
+    outcome *to = argument;
     double x = (double)index;
     for (int i = 0; i < PIECE_STEPS; i++) x = fma(x, 0.999, 1);
-    sink = x;
+    to->values[index] = x, to->runs[index]++;
+}
+
+/* Return whether a loop gives the same results as a plain one, and runs each piece once. */
+static bool is_right(int threads, int64_t pieces, const outcome *to)
+{
+    double *expected = malloc((size_t)pieces * sizeof *expected);
+    int *once = malloc((size_t)pieces * sizeof *once);
+    bool right = expected && once;
+    outcome plain = {expected, once};
+    memset(to->runs, 0, (size_t)pieces * sizeof *to->runs);
+    mrc_parallel_for(threads, pieces, some_work, (void *)to);
+    for (int64_t i = 0; i < pieces && right; i++) {
+        once[i] = 0;
+        some_work(&plain, i, 0);
+        right = to->runs[i] == 1 && to->values[i] == expected[i];
+    }
+    free(expected), free(once);
+    return right;
 }
 
 static void pause_ms(long ms)
@@ -35,15 +58,15 @@ static void pause_ms(long ms)
 }
 
 /* Return the best and median seconds of one loop. */
-static bench_times time_loops(int threads, int loops, mrc_work work, int64_t pieces, long sleep_ms)
+static bench_times time_loops(int threads, int loops, mrc_work work, outcome *to, int64_t pieces, long sleep_ms)
 {
     double *seconds = malloc((size_t)loops * sizeof *seconds);
     if (!seconds) return (bench_times){0, 0};
-    mrc_parallel_for(threads, pieces, work, NULL);
+    mrc_parallel_for(threads, pieces, work, to);
     for (int i = 0; i < loops; i++) {
         if (sleep_ms) pause_ms(sleep_ms);
         double start = bench_now();
-        mrc_parallel_for(threads, pieces, work, NULL);
+        mrc_parallel_for(threads, pieces, work, to);
         seconds[i] = bench_now() - start;
     }
     qsort(seconds, (size_t)loops, sizeof *seconds, bench_compare);
@@ -72,12 +95,21 @@ int main(int argc, char **argv)
     if (leave >= 0) return leave;
     int threads = options.threads ? options.threads : mrc_processors();
     int many = options.quick ? 20 : MANY_LOOPS, few = options.quick ? 5 : FEW_LOOPS;
-    if (!options.json)
+    int64_t pieces = 8 * (int64_t)threads;
+    outcome to = {malloc((size_t)pieces * sizeof(double)), malloc((size_t)pieces * sizeof(int))};
+    bool good = to.values && to.runs && is_right(threads, pieces, &to);
+    if (!good) fprintf(stderr, "bench_parallel: INVALID, a parallel loop differs from a plain one\n");
+    if (good && !options.json)
         printf("%-32s %8s %12s %12s %9s\n", "parallel_for", "threads", "best us", "median us", "speed-up");
-    report(&options, "empty, one after the other", threads, time_loops(threads, many, nothing, threads, 0), 0);
-    report(&options, "empty, after a pause", threads, time_loops(threads, few, nothing, threads, SLEEP_MS), 0);
-    bench_times one = time_loops(1, few, some_work, 8 * (int64_t)threads, 0);
-    bench_times all = time_loops(threads, few, some_work, 8 * (int64_t)threads, 0);
-    report(&options, "8 pieces for each thread", threads, all, one.median / all.median);
-    return 0;
+    if (good) {
+        report(&options, "empty, one after the other", threads, time_loops(threads, many, nothing, NULL, threads, 0),
+               0);
+        report(&options, "empty, after a pause", threads, time_loops(threads, few, nothing, NULL, threads, SLEEP_MS),
+               0);
+        bench_times one = time_loops(1, few, some_work, &to, pieces, 0);
+        bench_times all = time_loops(threads, few, some_work, &to, pieces, 0);
+        report(&options, "8 pieces for each thread", threads, all, one.median / all.median);
+    }
+    free(to.values), free(to.runs);
+    return good ? 0 : 1;
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Latency of predictions for 1, 8, 16 and 64 rows, compared with a plain copy of the centers in the same run. The copy
- * is the floor, because a prediction must read all centers once. First checks that a row's prediction is bitwise
+ * is the floor, because a prediction must read all centers once; the share of the peak of products is small. First checks that a row's prediction is bitwise
  * identical in small and large batches.
  */
 #include "bench.h"
+#include "bench_peak.h"
 
 typedef struct bench_case {
     const char *name;
@@ -71,17 +72,19 @@ static void report(const bench_options *options, const mercer_context_info *info
                    bench_times times, bench_times floor, size_t bytes)
 {
     double rate = (double)bytes / times.median * 1e-9;
+    double flops = 2.0 * (double)(rows * test->p) * (double)(test->d + test->c);
+    double share = flops / times.median / bench_peak(test->dtype, info->threads, options->repeats);
     if (options->json) bench_begin_json();
     if (options->json)
         printf("\"bench\": \"predict\", \"case\": \"%s\", \"rows\": %lld, \"p\": %lld, \"d\": %lld, \"c\": %lld, "
                "\"version\": \"%s\", "
                "\"isa\": \"%s\", \"threads\": %d, \"best_s\": %.6g, \"median_s\": %.6g, \"gbytes_s\": %.4g, "
-               "\"copy_s\": %.6g}\n",
+               "\"copy_s\": %.6g, \"of_peak\": %.4g}\n",
                test->name, (long long)rows, (long long)test->p, (long long)test->d, (long long)test->c,
-               mercer_version(), info->isa, info->threads, times.best, times.median, rate, floor.median);
+               mercer_version(), info->isa, info->threads, times.best, times.median, rate, floor.median, share);
     else
-        printf("%-24s %6lld %6lld %9.3f %9.3f %8.2f %9.3f\n", test->name, (long long)rows, (long long)test->p,
-               times.best * 1e3, times.median * 1e3, rate, floor.median * 1e3);
+        printf("%-24s %6lld %6lld %9.3f %9.3f %8.2f %9.3f %7.2f\n", test->name, (long long)rows, (long long)test->p,
+               times.best * 1e3, times.median * 1e3, rate, floor.median * 1e3, share);
     fflush(stdout);
 }
 
@@ -143,7 +146,8 @@ int main(int argc, char **argv)
     int leave = bench_open(argc, argv, &options, &context);
     if (leave >= 0) return leave;
     if (!options.json)
-        printf("%-24s %6s %6s %9s %9s %8s %9s\n", "predict", "rows", "p", "best ms", "median ms", "GB/s", "copy ms");
+        printf("%-24s %6s %6s %9s %9s %8s %9s %7s\n", "predict", "rows", "p", "best ms", "median ms", "GB/s", "copy ms",
+               "of peak");
     int failed = 0;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         if (options.filter && !strstr(cases[i].name, options.filter)) continue;

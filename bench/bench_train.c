@@ -12,6 +12,7 @@
  * steps needed for 97.3 %.
  */
 #include "bench.h"
+#include "bench_peak.h"
 #include "bench_rss.h"
 
 #include <math.h>
@@ -225,6 +226,8 @@ static void report_case(const bench_options *options, const mercer_context_info 
     const mercer_report *t = &r->report;
     double median = sorted[test->runs / 2], epoch = t->forward_seconds + t->gradient_seconds + t->projection_seconds,
            rest = t->seconds - t->setup_seconds - epoch;
+    /* of single-precision products on all threads; factorizations and some sums of a training are in double */
+    double share = t->flops / median / bench_peak(self->x.dtype, info->threads, options->repeats);
     char loss[32] = "null"; /* the direct solver reports no loss */
     if (isfinite(t->train_loss)) snprintf(loss, sizeof loss, "%.6g", t->train_loss);
     if (options->json) bench_begin_json();
@@ -233,12 +236,12 @@ static void report_case(const bench_options *options, const mercer_context_info 
                "\"version\": \"%s\", \"isa\": \"%s\", \"threads\": %d, \"solver\": \"%s\", \"projector\": \"%s\", "
                "\"epochs\": %lld, \"best_s\": %.4g, \"median_s\": %.4g, \"setup_s\": %.4g, \"forward_s\": %.4g, "
                "\"gradient_s\": %.4g, \"projection_s\": %.4g, \"other_s\": %.4g, \"plan_s\": %.4g, \"flops\": %.5g, "
-               "\"train_loss\": %s, \"test_%s\": %.6g, \"plan_bytes\": %lld, \"peak_bytes\": %lld, "
+               "\"of_peak\": %.4g, \"train_loss\": %s, \"test_%s\": %.6g, \"plan_bytes\": %lld, \"peak_bytes\": %lld, "
                "\"rss_before_bytes\": %lld, \"rss_bytes\": %lld}\n",
                test->name, (long long)self->x.rows, (long long)self->p, (long long)self->x.cols,
                (long long)self->outputs, mercer_version(), info->isa, info->threads, t->plan->solver,
                t->plan->projector, (long long)t->epochs, sorted[0], median, t->setup_seconds, t->forward_seconds,
-               t->gradient_seconds, t->projection_seconds, rest, t->plan->seconds, t->flops, loss,
+               t->gradient_seconds, t->projection_seconds, rest, t->plan->seconds, t->flops, share, loss,
                self->labels ? "accuracy" : "variance_left", self->labels ? 100 * (1 - r->test_error) : r->test_error,
                (long long)t->plan->bytes, (long long)t->peak_bytes, (long long)r->rss_before, (long long)r->rss);
     else

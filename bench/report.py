@@ -3,8 +3,8 @@
 """report.py [--write PAGE | --compare FOLDER]: make the tables of docs/performance.md from bench/results/*.jsonl, or compare new results.
 
 Without an option, print the tables. With --write, replace the text of PAGE between "<!-- table NAME -->" and "<!-- end -->"; a table
-without results does not change. With --compare, compare the times in FOLDER/*.jsonl with the committed results of the same cases, and
-end with status 1 if one is more than --slower times the committed one (default 1.1).
+without results does not change. With --compare, compare the times in FOLDER/*.jsonl with the committed results of the same cases on the
+same machine. The exit status is 1 if one is more than --slower times the committed one (default 1.1), or if nothing can be compared.
 """
 import argparse
 import json
@@ -121,41 +121,49 @@ def profile():
 TABLES = {make.__name__: make for make in (ceilings, matmul, predict, train, memory, parallel, eigenpro, sklearn, profile)}
 
 
+# What identifies a case: names and sizes that the benchmark sets. Other fields are measured or chosen by the library.
+IDENTITY = ("machine", "bench", "case", "kernel", "unit", "backend", "isa", "threads", "rows", "n", "m", "p", "d", "c")
+
+
 def identity(run):
-    """Return what identifies a case: its names, sizes and counts, but neither measurements nor versions."""
-    return tuple(sorted((key, value) for key, value in run.items()
-                        if isinstance(value, (str, int)) and not key.endswith("_bytes") and key not in ("version", "commit", "machine")))
+    return tuple(run.get(key) for key in IDENTITY)
 
 
-def compare(folder, slower):
-    """Print the ratio of each new time to the committed one; return the number of cases that are slower by more than that factor."""
+def compare(folder, slower, committed):
+    """Print the ratio of each new time to the committed one; return whether some could be compared and none is slower by more."""
     worse = found = 0
-    for name in sorted(os.listdir(folder)):
-        if not name.endswith(".jsonl"):
-            continue
-        old = {identity(run): run for run in load(name[: -len(".jsonl")])}
-        for run in load(name[: -len(".jsonl")], folder):
-            for key in [key for key in run if key.endswith("_s") and key != "gbytes_s" and identity(run) in old]:
+    lonely = {}  # cases without a committed result: benchmark: count
+    for file in sorted(name for name in os.listdir(folder) if name.endswith(".jsonl")):
+        name = file[: -len(".jsonl")]
+        old = {identity(run): run for run in load(name, committed) if run.get("machine")}
+        for run in load(name, folder):
+            if identity(run) not in old:
+                lonely[name] = lonely.get(name, 0) + 1
+                continue
+            for key in [key for key in run if key.endswith("_s") and key != "gbytes_s"]:
                 before, after = old[identity(run)].get(key), run[key]
                 if not before or not after:
                     continue
                 found += 1
                 is_worse = after > slower * before
                 worse += is_worse
-                print(f"{run.get('bench', name)}: {run['case']}, {key}: {number(1e3 * before)} ms, now {number(1e3 * after)} ms, "
+                print(f"{run.get('bench', name)}: {run.get('case', '')}, {key}: {number(1e3 * before)} ms, now {number(1e3 * after)} ms, "
                       f"{after / before:.2f}{' SLOWER' if is_worse else ''}")
+    for name, count in lonely.items():
+        print(f"{name}: {count} cases have no committed result of the same machine and sizes")
     print(f"{found} times compared, {worse} slower by more than a factor of {slower}")
-    return worse
+    return found > 0 and worse == 0
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--write", metavar="PAGE")
     parser.add_argument("--compare", metavar="FOLDER")
+    parser.add_argument("--committed", metavar="FOLDER", default=RESULTS, help="results to compare with (default bench/results)")
     parser.add_argument("--slower", type=float, default=1.1, metavar="FACTOR")
     options = parser.parse_args()
     if options.compare:
-        return 1 if compare(options.compare, options.slower) else 0
+        return 0 if compare(options.compare, options.slower, options.committed) else 1
     made = {name: make() for name, make in TABLES.items()}
     if not options.write:
         for name, text in made.items():

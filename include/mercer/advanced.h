@@ -193,7 +193,7 @@ MERCER_API mercer_status mercer_choose_centers(mercer_context *context, const me
                                                mercer_center_report *report);
 /* Chooses centers from the preprocessed rows of a dataset (preprocess NULL: unchanged rows). If they do not fit into
    the memory limit, a random subset of the rows is used. For `balanced`, the labels are those of the dataset. Errors:
-   those of mercer_choose_centers. */
+   those of mercer_choose_centers; IO (as mercer_dataset_read). */
 MERCER_API mercer_status mercer_choose_centers_from(mercer_dataset *dataset, const mercer_matrix *centers,
                                                     const mercer_preprocess *preprocess,
                                                     const mercer_center_options *options, mercer_center_report *report);

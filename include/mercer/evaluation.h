@@ -112,7 +112,8 @@ typedef struct mercer_evaluation mercer_evaluation;
 /* Evaluates a model on a dataset with targets, block by block, with the sample weights of the dataset. The model of
    several ranks is evaluated by a call of all of them. A dataset that is a table must be opened with the model's schema
    (or, if it has none, its feature names) and its class names. Errors: those of mercer_model_predict; MISMATCH, if the
-   dataset was opened differently; ARGUMENT, if the model has no intervals for that level. */
+   dataset was opened differently; ARGUMENT, if the model has no intervals for that level; IO (as
+   mercer_dataset_read). */
 MERCER_API mercer_status mercer_evaluate(mercer_evaluation **out, mercer_model *model, const mercer_dataset *data,
                                          const mercer_evaluation_options *options);
 /* Creates an empty evaluation, to which the caller adds predictions. */

@@ -26,8 +26,8 @@
  *     options, and a report, which may be NULL. Returned pointers are borrowed: never free them.
  *   - Structs begin with struct_size, so that new versions can add fields: mercer_plan plan = MERCER_INIT(mercer_plan).
  *     All other fields are then 0, which in options means the default. Options that are NULL have all defaults.
- *     mercer_matrix and mercer_kernel have no struct_size: their layout is frozen. The groups of mercer_fit_options
- *     have reserved words instead, which must be 0.
+ *     mercer_matrix, mercer_kernel and mercer_table_column have no struct_size: their layout is frozen. The groups of
+ *     mercer_fit_options have reserved words instead, which must be 0.
  *   - A context and all objects made from it must be used by one thread at a time. Different contexts are independent.
  *   - Sizes are int64_t. Results are bitwise identical for any number of threads.
  */

@@ -36,7 +36,7 @@ extern "C" {
  */
 
 /* Creates a preprocessing from `spec`, one of the strings above, and fits it to the samples of a dataset. Errors:
-   SHAPE, DATA. */
+   SHAPE, DATA, IO (as mercer_dataset_read). */
 MERCER_API mercer_status mercer_preprocess_fit(mercer_preprocess **out, mercer_context *context, const char *spec,
                                                mercer_dataset *dataset);
 /* Releases a preprocessing. */
@@ -127,7 +127,7 @@ MERCER_API mercer_status mercer_dataset_take(mercer_dataset **out, const mercer_
                                              int64_t count);
 /* Copies samples rows[0 .. m - 1], or first .. first + m - 1 if rows is NULL, into X (m, d), and applies preprocess
    unless it is NULL. Y (m, outputs), f32 or f64, gets the targets, one-hot for classes; labels (m) gets the class
-   numbers; both may be NULL. Errors: SHAPE, DTYPE, OVERLAP. */
+   numbers; both may be NULL. Errors: SHAPE, DTYPE, OVERLAP, IO (a mapped file was modified while in use). */
 MERCER_API mercer_status mercer_dataset_read(const mercer_dataset *dataset, const mercer_matrix *X,
                                              const mercer_matrix *Y, int32_t *labels,
                                              const mercer_preprocess *preprocess, const int64_t *rows, int64_t first);
