@@ -190,7 +190,7 @@ static bool small_is_right(mercer_context *context, const problem *self, const c
     return status == MERCER_OK && error <= self->small_worst;
 }
 
-/* Progress callback: stop at the first step that reaches WANTED_ACCURACY. *user: number of that step. */
+/* Progress callback: stop at the first step that reaches WANTED_ACCURACY. Sets *user to the index of that step. */
 static int watch_accuracy(void *user, const mercer_progress *progress)
 {
     *(int64_t *)user = progress->epoch;

@@ -384,7 +384,7 @@ static double check_panel(job *self)
 
 typedef struct operation {
     void (*run)(job *self);
-    double (*check)(job *self); /* returns the largest error; for exact results, the number of wrong ones */
+    double (*check)(job *self); /* returns the largest error; for exact results, the number of wrong results */
     double each;                /* operations per element of the result */
 } operation;
 

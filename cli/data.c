@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Opens datasets from the options of a command: files, folders in MNIST or CIFAR layout, computed samples. */
+/* Opens datasets from the options of a command: files, folders in MNIST or CIFAR layout, synthetic samples. */
 #include "data.h"
 #include "ranks/program_ranks.h"
 
@@ -141,7 +141,7 @@ char *cli_target_text(const cli_values *v, const mercer_dataset_info *info)
     int open = cli_has(v, "task") && cli_is(v, "task", "auto");
     if (info->task == MERCER_TASK_UNLABELED || strcmp(info->format, "synthetic") == 0) return NULL;
     if (info->distinct > 0)
-        snprintf(what, sizeof what, "%s different whole numbers", cli_count_text(found, info->distinct));
+        snprintf(what, sizeof what, "%s distinct whole numbers", cli_count_text(found, info->distinct));
     else
         snprintf(what, sizeof what, "%s%s", classes ? cli_count_text(found, info->outputs) : "",
                  classes ? " names" : "numbers");

@@ -31,7 +31,7 @@ typedef struct setup {
 typedef struct data {
     mercer_matrix x;
     int32_t *labels;
-    int64_t first, classes; /* first: number of the first sample */
+    int64_t first, classes; /* first: index of the first sample */
     const float *clusters;  /* (classes * CLUSTERS_PER_CLASS, d) */
 } data;
 

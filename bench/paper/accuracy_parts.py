@@ -224,10 +224,10 @@ def time_page(rows):
     for data in kinds(rows):
         for p in sorted({row["p"] for row in rows}):
             found = pick(rows, data=data, p=p)
-            events.append(pages.chart("Accuracy over time", f"{data}, p = {p:,}", "seconds of processors", "test accuracy",
+            events.append(pages.chart("Accuracy over time", f"{data}, p = {p:,}", "processor seconds", "test accuracy",
                                       [pages.line(row["way"], curve(row, "seconds")) for row in found], log_x=True,
-                                      text="The same centers for all; EigenPro 2 has these images as its samples too. Set-up is in the time, "
-                                           "looking at the test images is not."))
+                                      text="The same centers for all; EigenPro 2 has these images as its samples, too. Times include set-up, "
+                                           "but not the evaluation of test images."))
             given = [curve(row, "seconds")[0][0] for row in found if row["curve"]]
             for seconds in (math.ceil(10 * times * max(given)) / 10 for times in (1, 2)) if given else ():
                 body.append([data, p, seconds, *(pages.percent(reached(row, seconds)) for row in found)])
@@ -318,7 +318,7 @@ def stream_page(rows):
             for row in rows]
     last = long[-1]
     body.append(["H200, recorded", "60,000", f"{last['samples']:,}", pages.percent(last["validation_accuracy"]), "5,000",
-                 f"{last['seconds']:.0f} of the clock"])
+                 f"{last['seconds']:.0f} (wall clock)"])
     events.append(pages.table("What was seen", ["where", "centers", "samples", "test %", "held MB", "seconds"], body,
                               "Fashion-MNIST with Gaussian noise, new with every sample: nothing is stored, memory does not grow with the "
                               "number of samples."))

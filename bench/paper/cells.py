@@ -32,7 +32,7 @@ class Cell:
     command: list          # arguments, with the placeholders above
     data: str = ""         # folder below MERCER_DATA that it reads; empty for none
     curve: bool = False    # whether to save the results of every epoch
-    before: list = None    # command that makes a file the cell needs, its last argument; run if the file is missing
+    before: list = None    # command whose last argument is an input file of the cell; run if that file is missing
 
     def text(self):
         return shlex.join(self.command)

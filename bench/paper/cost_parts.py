@@ -184,7 +184,7 @@ def million_page(rows):
     least = [row["least_error"] for row in pick(rows, way="least error")]
     if found and least:
         lines.append(pages.line("lowest possible error", [(found[0]["p"], least[0]), (found[-1]["p"], least[0])]))
-    events = [pages.chart("Clusters that overlap", "computed samples", "centers p", "error on new samples", lines, log_x=True,
+    events = [pages.chart("Clusters that overlap", "synthetic samples", "centers p", "error on new samples", lines, log_x=True,
                           text="A thousand clusters of ten classes, a tenth of the labels random. Both more centers and more samples are needed.")]
     body = [[f"{row['n']:,}", f"{row['p']:,}", pages.percent(1 - row["accuracy"]), row["plan"]["solver"], pages.seconds(row["cpu_s"])]
             for row in pick(rows, way="model")] + [["", "", pages.percent(error), "lowest possible error", ""] for error in least]
@@ -237,7 +237,7 @@ def packages_page(rows):
                   row.get("package_version", "")] for row in found]
     lines.sort(key=lambda line: not line["name"].startswith("Mercer"))
     return [
-        pages.chart("Accuracy over time", "MNIST", "seconds of processors in training", "test accuracy", lines, log_x=True,
+        pages.chart("Accuracy over time", "MNIST", "processor seconds of training", "test accuracy", lines, log_x=True,
                     text="Gaussian kernel of bandwidth 5, ridge 0.1, n = 60,000 (KernelRidge: as many as it has rows). A point is a size; of "
                          "the variational Gaussian process, a quarter of a pass."),
         pages.table("Every size", ["model", "size", "test %", "processor s", "version"], body,

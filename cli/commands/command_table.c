@@ -18,7 +18,7 @@ const cli_command cli_commands[] = {
      "model.safetensors\n"
      "mercer train --synth digits --rows 20k --centers 1000 -o digits.safetensors",
      NULL, 0},
-    {"resume", CLI_RESUME, cli_resume, 1, 1, "DIR", "continue a training that was interrupted",
+    {"resume", CLI_RESUME, cli_resume, 1, 1, "DIR", "continue a training run that was interrupted",
      "DIR is the --checkpoint folder of mercer train. The training continues from its last checkpoint with the same "
      "options and writes the same bytes as an uninterrupted run. If a data file has changed since the run began, "
      "resume refuses to continue without --force.",
@@ -48,8 +48,8 @@ const cli_command cli_commands[] = {
      "mercer eval -m model.safetensors --x test.npy --y labels.npy --json\n"
      "mercer eval -m model.safetensors --data fashion-mnist --confusion",
      NULL, 0},
-    {"plan", CLI_PLAN, cli_plan, 0, 0, "", "show the plan of a training: choices, memory and time",
-     "Prints the plan of a training without running it, from data or only from sizes. If the memory is too small, "
+    {"plan", CLI_PLAN, cli_plan, 0, 0, "", "show the plan of a training run: choices, memory and time",
+     "Prints the plan of a training run without running it, from data or only from sizes. If the memory is too small, "
      "it reports the number of centers that would fit and exits with code 1.",
      "mercer plan --data fashion-mnist --centers 20k --memory 8G\n"
      "mercer plan --rows 5M --features 784 --outputs 10 --centers 100k --data-type u8 --json",
@@ -101,7 +101,7 @@ const cli_command cli_commands[] = {
     {"bench", CLI_BENCH, cli_bench, 0, 1, "[gpu]", "measure the speed of this machine",
      "Measures fused kernel products of several shapes and a small training on synthetic digits. With gpu: kernel "
      "products on a GPU in each arithmetic and type, compared with X Z' by cuBLAS; transfers between host and "
-     "device; and the time of each phase of a training.",
+     "device; and the time of each phase of a training run.",
      "mercer bench\nmercer bench --quick --json\nmercer bench gpu", "gpu", 0},
     {"demo", CLI_DEMO, cli_demo, 0, 0, "", "show the effect of more data and more centers, in a minute",
      "Trains on synthetic digits: a fixed number of centers with more and more data, then more and more centers, "

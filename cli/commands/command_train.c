@@ -30,7 +30,7 @@ typedef struct run {
 
 /* ---- Signals ----------------------------------------------------------------------------------------------------- */
 
-/* Grace period in milliseconds: the time that a training has after a signal to write its log and end by itself. With a
+/* Grace period in milliseconds: the time that training has after a signal to write its log and end by itself. With a
    run folder it is longer, so that training can reach its first step. */
 enum { GRACE = 150, FOLDER_GRACE = 5000 };
 

@@ -89,7 +89,7 @@ static void put_overview_page(FILE *file)
     fputs(".SH NAME\nmercer \\- train, evaluate and use large kernel models\n"
           ".SH SYNOPSIS\n.B mercer\n.I COMMAND\n.RI [ options ]\n.SH DESCRIPTION\n"
           "Mercer trains models f(x) = sum_j alpha_j K(x, z_j) with many centers z_j on much data.\n"
-          "Each command has a page of its own.\n.SH COMMANDS\n",
+          "Each command has its own page.\n.SH COMMANDS\n",
           file);
     for (int i = 0; i < cli_command_count; i++) {
         if (cli_commands[i].hidden) continue;

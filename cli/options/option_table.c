@@ -86,7 +86,7 @@ static const cli_option written[] = {
      "csv: words for missing values, added to NA,N/A,NaN,null,? and empty cells; =NA,? replaces them"},
     {"task", NULL, 0, CLI_CHOICE, "TASK", "auto|classification|regression", "auto", NULL,
      CLI_TRAIN | CLI_PLAN | CLI_CENTERS | CLI_CONVERT, 0, "Data",
-     "kind of targets; auto: text and up to 20 different whole numbers are classes"},
+     "kind of targets; auto: text and up to 20 distinct whole numbers are classes"},
     {"validation-fraction", NULL, 0, CLI_NUMBER, "V", NULL, "0", NULL, CLI_TRAIN, 0, "Data",
      "share of rows to hold out for validation, at random (the last rows of a large file)"},
     {"features", NULL, 0, CLI_INTEGER, "N", NULL, NULL, NULL, READS & ~CLI_PLAN, 0, "Data",
@@ -220,7 +220,7 @@ static const cli_option written[] = {
     {"quick", NULL, 0, CLI_FLAG, NULL, NULL, NULL, NULL, CLI_BENCH | CLI_DEMO, 0, "General",
      "smaller sizes, a few seconds"},
     {"phases", NULL, 0, CLI_FLAG, NULL, NULL, NULL, NULL, CLI_BENCH, 0, "General",
-     "time each phase of a training, from context creation to the model file, instead of kernel products"},
+     "time each phase of a training run, from context creation to the model file, instead of kernel products"},
 
     {"comm", NULL, 0, CLI_CHOICE, "NAME", "auto|self|mpi", "auto", "MERCER_COMM", RANKED, 0, "Ranks",
      "connection between processes; self: none; auto: mpi under mpirun or srun"},

@@ -69,7 +69,7 @@ static void describe_sample(page *out, const json_t *event, size_t sampled)
     page_add(out, " ");
     page_add(out, data ? data : ""); /* not escaped here: report_open escapes the lead */
     page_print(out, "%ssamples%s. Predictions on the dashed line are exact.", data ? " " : "",
-               rows > (double)sampled ? ", spread evenly" : "");
+               rows > (double)sampled ? ", evenly spaced" : "");
 }
 
 void report_predictions(report_page *self, const report_run *run)

@@ -102,7 +102,7 @@ static int create_temporary(const char *path, char **out)
             return -1;
         }
         if (!S_ISREG(state.st_mode)) {
-            cli_error(CLI_IO, "%s: is not a regular file; name another, or - for stdout", path);
+            cli_error(CLI_IO, "%s: is not a regular file; choose another file, or - for stdout", path);
             return -1;
         }
         if (access(path, W_OK) != 0) {

@@ -138,7 +138,7 @@ MERCER_API mercer_status mercer_dataset_least_error(const mercer_dataset *datase
 /* Computes a fingerprint, a number that changes if shape, type or contents change. It is a hash of all targets and all
    samples; if samples take more than 1 GiB, only 64 evenly spaced blocks are hashed. */
 MERCER_API mercer_status mercer_dataset_fingerprint(const mercer_dataset *dataset, uint64_t *out);
-/* Computes a hash of every byte, whatever the size, which reads all samples. Up to 1 GiB it equals the fingerprint. */
+/* Computes a hash of every byte for any size, which reads all samples. Up to 1 GiB it equals the fingerprint. */
 MERCER_API mercer_status mercer_dataset_checksum(const mercer_dataset *dataset, uint64_t *out);
 /* Writes the samples to x_path, and the targets to y_path unless it is NULL, atomically, each in the format of its file
    name: .npy, .csv or .tsv; another ending is an error. Works row by row, so datasets may be larger than memory. Text

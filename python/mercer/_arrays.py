@@ -70,7 +70,7 @@ def warn_merged(values: Array, name: str) -> None:
     >>> with warnings.catch_warnings(record=True) as found:
     ...     warn_merged(np.array([2**60, 2**60 + 1]), "X")
     >>> str(found[0].message)
-    'X: 2 different whole numbers, such as 1152921504606846977, become 1 in double; subtract a constant'
+    'X: 2 distinct whole numbers, such as 1152921504606846977, become 1 in double; subtract a constant'
     """
     if values.dtype.kind not in "iuO" or values.dtype.itemsize < 8 or values.size == 0:
         return
@@ -80,7 +80,7 @@ def warn_merged(values: Array, name: str) -> None:
     left = np.unique(different.astype(np.float64)).size
     if left < different.size:
         warn([
-            f"{name}: {different.size} different whole numbers, such as {different[-1]}, become {left} in double; "
+            f"{name}: {different.size} distinct whole numbers, such as {different[-1]}, become {left} in double; "
             "subtract a constant"
         ])
 

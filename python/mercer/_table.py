@@ -94,7 +94,7 @@ def warn_plain(frame: Any) -> None:
         A.warn_merged(values, f"column {str(name)!r}")
         if frame.shape[1] > 1 and _looks_like_row_numbers(values):
             counting.append(
-                f"column {str(name)!r}: has {len(values)} different whole numbers in order, like a row number; "
+                f"column {str(name)!r}: has {len(values)} distinct whole numbers in order, like a row number; "
                 "if it is one, remove it"
             )
     warn(counting[:MOST_WARNINGS])

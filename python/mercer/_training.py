@@ -64,7 +64,7 @@ _PROGRESS = [name for name in L.fields(L.mercer_progress) if name not in _STAGE]
 
 
 class Watch:
-    """History and callbacks of a training; stops it if a callback returns a true value or raises, or on Control-C."""
+    """History and callbacks of training; stops it if a callback returns a true value or raises, or on Control-C."""
 
     def __init__(self, context: Context, callbacks: Iterable[Callback]) -> None:
         self.context, self.callbacks, self.failure = context, list(callbacks), Failure()

@@ -349,8 +349,8 @@ NOT_FITTED = {
         "x": "every path gives it", "target": "every path gives it", "output": "every path gives it", "json": "every path gives it",
         "quiet": "every path gives it", "help": "fits nothing", "print-config": "fits nothing",
         "y": "other file formats", "y-val": "other file formats", "y-format": "other file formats", "raw": "other file formats",
-        "features": "libsvm files", "data": "image files", "image": "image files", "synth": "computed samples",
-        "synth-seed": "computed samples", "lambda": "given by its alias --ridge",
+        "features": "libsvm files", "data": "image files", "image": "image files", "synth": "synthetic samples",
+        "synth-seed": "synthetic samples", "lambda": "given by its alias --ridge",
     },
     "python": {},
     "c": {

@@ -185,7 +185,7 @@ def test_predictions_for_durations():
 def test_integer_objects_that_become_equal():
     numbers = [2**62 + k for k in range(60)]
     for values in (numbers, [None, *numbers[1:]], [2**70 + k for k in range(60)]):
-        with pytest.warns(MercerWarning, match="column 'big': .* different whole numbers, such as .*, become .* in double"):
+        with pytest.warns(MercerWarning, match="column 'big': .* distinct whole numbers, such as .*, become .* in double"):
             encode(Context(), pandas.DataFrame({"big": pandas.Series(values, dtype=object), "x": np.arange(60.0)}))
 
 
@@ -214,7 +214,7 @@ def test_columns_that_are_not_used():
     with pytest.warns(MercerWarning) as recorded:
         KernelRegressor(random_state=0).fit(frame, np.arange(40) % 2)
     assert texts(recorded)[:3] == [
-        "column 'amount' is not used: almost every value is a different text, such as 'blue-0'; if these are numbers or "
+        "column 'amount' is not used: almost every value is different text, such as 'blue-0'; if these are numbers or "
         "dates, convert them; otherwise remove it, or make it a category",
         "column 'same' is not used: it has one value, '7'",
         "column 'none' is not used: it is empty",
@@ -234,14 +234,14 @@ def test_row_numbers(plain):
         frame["city"] = ["Ulm", "Bonn"] * 30
     with pytest.warns(MercerWarning) as recorded:
         model = KernelRegressor(random_state=0, ridge=1e-3).fit(frame, frame["a"])
-    expected = "column 'id': has 60 different whole numbers in order, like a row number; if it is one, remove it"
+    expected = "column 'id': has 60 distinct whole numbers in order, like a row number; if it is one, remove it"
     assert [text for text in texts(recorded) if "in order" in text] == [expected]
     assert model.n_features_in_ == len(frame.columns)  # The column is still a feature.
 
 
 def test_integers_that_double_merges():
     big = np.array([2**63 - 1 - i for i in range(50)])
-    expected = "50 different whole numbers, such as 9223372036854775807, become 1 in double"
+    expected = "50 distinct whole numbers, such as 9223372036854775807, become 1 in double"
     y = np.arange(50.0)
     for X, name in (
         (np.stack([big, np.arange(50) % 7], axis=1), "X, column 0"),

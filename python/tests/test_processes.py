@@ -165,7 +165,7 @@ def test_a_model_that_was_trained_at_the_fork_is_refused_in_the_child():
             except RuntimeError as error:
                 assert "forked" in str(error)
             else:
-                raise AssertionError("the child went on with half a step")
+                raise AssertionError("the child continued with an incomplete step")
             train()
 
         print(fork(refused))

@@ -37,9 +37,9 @@ def test_offset_and_unit_have_no_effect(waves, solver, precision):
 def test_transforms(waves):
     X, y, X_test, y_test = waves
     far = y + 200
-    centred = KernelRegressor(n_centers=200, target_transform="center", random_state=0).fit(X, far)
-    assert centred.score(X_test, y_test + 200) > 0.9
-    offset, scale = centred.model_.targets
+    centered = KernelRegressor(n_centers=200, target_transform="center", random_state=0).fit(X, far)
+    assert centered.score(X_test, y_test + 200) > 0.9
+    offset, scale = centered.model_.targets
     assert offset == pytest.approx(far.mean()) and scale == 1
     plain = KernelRegressor(n_centers=200, target_transform="none", random_state=0).fit(X, far)
     assert plain.model_.targets is None and plain.score(X_test, y_test + 200) < 0

@@ -122,11 +122,11 @@ def test_invalid_budget(wrong):
 
 
 def test_default():
-    """Hyperparameters are searched by default on tables with 50 different rows or more."""
+    """Hyperparameters are searched by default on tables with 50 distinct rows or more."""
     for given in ({}, {"kernel": "laplace"}, {"ridge": 1.0}, {"solver": "cg"}, {"metric": np.ones(6)}, {"bandwidth": 2.0}):
         search = KernelRegressor(**QUICK, **given).fit(X[:50], Y[:50]).summary_["search"]
         assert search["skipped"] is None and search["steps"]
-    for rows, given, why in [(49, {}, "50 different rows"), (500, {"tune": "off"}, "off"), (500, {"tune": False}, "off")]:
+    for rows, given, why in [(49, {}, "50 distinct rows"), (500, {"tune": "off"}, "off"), (500, {"tune": False}, "off")]:
         plain = KernelRegressor(**QUICK, **given).fit(X[:rows], Y[:rows])
         search = plain.summary_["search"]
         assert set(search) == REPORT and why in search["skipped"] and search["steps"] == [] and search["centers"] == {}
@@ -139,7 +139,7 @@ def test_default():
 
 def test_equal_rows_are_one():
     rows = np.repeat(np.arange(40), 3)
-    assert "50 different rows" in KernelRegressor(**QUICK).fit(X[rows], Y[rows]).summary_["search"]["skipped"]
+    assert "50 distinct rows" in KernelRegressor(**QUICK).fit(X[rows], Y[rows]).summary_["search"]["skipped"]
 
 
 @pytest.mark.parametrize(
@@ -326,9 +326,9 @@ def test_weights_with_a_smooth_kernel():
 @pytest.mark.parametrize("option", [{"tune": "on"}, {"learn_features": True}, {"effort": 5}])
 @pytest.mark.parametrize("rows", [40, 300])
 def test_options_of_the_search_without_enough_rows(option, rows):
-    """With fewer than 50 different rows nothing is searched, and a given option of the search says so."""
+    """With fewer than 50 distinct rows nothing is searched, and a given option of the search says so."""
     x = X[np.arange(rows) % 40]
-    with pytest.warns(MercerWarning, match=f"^{next(iter(option))} has no effect, because there are fewer than 50 different rows"):
+    with pytest.warns(MercerWarning, match=f"^{next(iter(option))} has no effect, because there are fewer than 50 distinct rows"):
         KernelRegressor(random_state=0, **option).fit(x, Y[:rows])
     with warnings.catch_warnings():
         warnings.simplefilter("error", MercerWarning)

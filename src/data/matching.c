@@ -37,7 +37,7 @@ static mercer_status check_schema(mercer_context *context, const mercer_dataset 
                         "%s: has its own schema, but %s has none; open the dataset with the column names of %s", what,
                         whose, whose);
     return mrc_fail(context, MERCER_ERROR_MISMATCH, "%s: %s, but %s has %s; open the dataset with the schema of %s",
-                    what, found ? "encoded by a schema of its own" : "was read without a schema", whose,
+                    what, found ? "was encoded by its own schema" : "was read without a schema", whose,
                     found ? "another" : "one", whose);
 }
 

@@ -29,7 +29,7 @@ static mercer_status open_arrays(mrc_opening *self, mrc_files *files)
     return MERCER_OK;
 }
 
-/* Reads samples in text or record files, and targets unless they are in files of their own. */
+/* Reads samples in text or record files, and targets unless they are in separate files. */
 static mercer_status open_text(mrc_opening *self, const mrc_files *files)
 {
     MRC_OWNED(mrc_reading_close) mrc_reading reading = mrc_opening_reading(self, files);

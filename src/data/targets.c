@@ -60,7 +60,7 @@ static const char *place_text(const mrc_targets *self, int64_t place, char out[6
     return out;
 }
 
-/* Copies a name into `texts`. *at: its offset. */
+/* Copies a name into `texts` and sets *at to its offset. */
 static mercer_status keep_text(mrc_targets *self, const char *text, int64_t length, int64_t *at)
 {
     if (self->texts_used + length + 1 > self->texts_room) {
@@ -164,8 +164,8 @@ static mercer_status add_name(mrc_targets *self, const char *text, int64_t lengt
     return add_target(self, text, length, NAN, place);
 }
 
-/* Adds a number in the notation that was found. All distinct texts of the first reading fit it, so this can fail only
-   for a text after the first MRC_MOST_CLASSES distinct ones. */
+/* Adds a number in the notation that was found. All distinct strings of the first reading fit it, so this can fail only
+   for a string after the first MRC_MOST_CLASSES distinct ones. */
 static mercer_status add_amount(mrc_targets *self, const char *text, int64_t length, int64_t place)
 {
     char where[64], excerpt[MRC_EXCERPT_CHARS], notation[MRC_NOTATION_CHARS];
@@ -303,7 +303,7 @@ static mercer_status settle_classes(mrc_targets *self, const mrc_target_wish *wi
 {
     if (self->too_many)
         return mrc_fail(self->context, MERCER_ERROR_DATA,
-                        "%s: more than %d different targets; if they are values, use the task regression", self->path,
+                        "%s: more than %d distinct targets; if they are values, use the task regression", self->path,
                         MRC_MOST_CLASSES);
     if (wish->labels)
         MRC_TRY(number_listed(self, wish, dataset));
@@ -416,7 +416,7 @@ static mercer_status check_names(const mrc_targets *self)
     if (self->rows < NAMED_ROWS || 2 * self->count <= self->rows) return MERCER_OK;
     return mrc_fail(
         self->context, MERCER_ERROR_DATA,
-        "%s: the target has %lld different texts in %lld rows, such as '%s'; if these are numbers, write them "
+        "%s: the target has %lld distinct strings in %lld rows, such as '%s'; if these are numbers, write them "
         "as 1234.5; if they are classes, add --task classification",
         self->path, (long long)self->count, (long long)self->rows, mrc_excerpt(excerpt, text, (int64_t)strlen(text)));
 }

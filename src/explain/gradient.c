@@ -96,7 +96,7 @@ typedef struct gradient_job {
 } gradient_job;
 
 /* Loads row i minus the origin. */
-static void load_centred(const gradient_job *job, const mercer_matrix *points, int64_t i, double *restrict row)
+static void load_centered(const gradient_job *job, const mercer_matrix *points, int64_t i, double *restrict row)
 {
     const double *origin = job->sum->origin;
     if (points->dtype == MERCER_F32) {
@@ -118,7 +118,7 @@ static void fill_weights(void *argument, int64_t part, int worker)
     double *row = job->rows + worker * (z->cols + 1);
     for (int64_t j = first; j < end; j++) {
         double *to = mrc_row(w, j);
-        if (!job->norm_1) load_centred(job, z, job->first_center + j, row);
+        if (!job->norm_1) load_centered(job, z, job->first_center + j, row);
         row[columns - 1] = 1;
         for (int64_t l = 0; l < job->outputs; l++) {
             double a = mrc_load(job->alpha, job->first_center + j, job->first_output + l);
@@ -144,7 +144,7 @@ static void take_gradients(void *argument, int64_t part, int worker)
         double *to = (double *)mrc_row(job->gradients, i) + job->first_output * d;
         for (int64_t k = 0; k < job->outputs * d && job->norm_1; k++) to[k] = -sums[k];
         if (job->norm_1) continue;
-        load_centred(job, job->x, i, x);
+        load_centered(job, job->x, i, x);
         for (int64_t l = 0; l < job->outputs; l++) take_gradient(d, sums + l * (d + 1), x, to + l * d);
     }
 }

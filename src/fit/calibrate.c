@@ -16,7 +16,7 @@
  *
  * The scores come from the validation set. Without one, they are cross-validated: three models are each trained on two
  * thirds of the samples and score the remaining third. Units (data/equal_rows.h) are not divided, and classes are
- * spread evenly.
+ * evenly divided.
  */
 #include "fit/fitting.h"
 

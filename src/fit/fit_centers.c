@@ -141,7 +141,7 @@ mercer_status mrc_fit_choose_size(mercer_fitting *self)
 
 /* ---- Choice of centers ------------------------------------------------------------------------------------------- */
 
-/* Allocates p centers or, if `shared`, this rank's share of them. *first: index of the first one. */
+/* Allocates p centers or, if `shared`, this rank's share of them. Sets *first to the index of the first one. */
 static mercer_status allocate_centers(mercer_fitting *self, int64_t p, bool shared, mercer_dtype dtype, int64_t *first)
 {
     int64_t rows = p, d = mrc_fit_width(self);
@@ -202,8 +202,8 @@ static mercer_status take_distinct(const mercer_fitting *self, mercer_dataset **
     return count < self->data->rows ? mrc_dataset_take(out, self->data, rows, count) : MERCER_OK;
 }
 
-/* Draws augmented samples as centers, more than there are rows if requested. Their stream has a seed of its own, so
-   that training does not see the same samples. */
+/* Draws augmented samples as centers, more than there are rows if requested. Their stream has its own seed, so that
+   training does not see the same samples. */
 static mercer_status draw_augmented(mercer_fitting *self, int64_t p, bool shared)
 {
     enum { CENTER_STREAM = 0x7a656e74, MOST = 4096 };
@@ -249,7 +249,7 @@ mercer_status mrc_fit_choose_centers(mercer_fitting *self, bool shared)
     if (given) return take_rows(self, options->centers.given, shared);
     if (options->centers.count > p)
         mrc_warn(self->context, "centers.count",
-                 "centers is %lld, but there are only %lld different training rows; all of them are centers",
+                 "centers is %lld, but there are only %lld distinct training rows; all of them are centers",
                  (long long)options->centers.count, (long long)p);
     if (mrc_fit_is_augmented(options) && !all) return draw_augmented(self, p, shared);
     MRC_OWNED(mrc_release_dataset) mercer_dataset *distinct = NULL;

@@ -6,7 +6,7 @@
  * Given hyperparameters are fixed, the others are searched. If search.tune is AUTO, a search runs for tables:
  *
  *   a table       features that are standardized by default, such as those from text and arrays of floats; not bytes,
- *                 half floats, sparse or computed samples, or images; at most 1,024 features
+ *                 half floats, sparse or synthetic samples, or images; at most 1,024 features
  *   enough memory samples take at most a quarter of it; a larger file is streamed and read only a few times
  *
  * A fit without a search chooses only its ridge (fit/ridge.c).
@@ -71,7 +71,7 @@ const char *mrc_fit_search_skipped(const mercer_fit_options *options, const merc
     if (options->kernel.function) return "kernel.function is given";
     if (info->task == MERCER_TASK_UNLABELED) return "there are no targets";
     if (options->data.augment || options->data.samples > 0) return "samples are augmented";
-    if (info->rows < LEAST_ROWS) return "there are fewer than 50 different rows or groups";
+    if (info->rows < LEAST_ROWS) return "there are fewer than 50 distinct rows or groups";
     return mrc_fit_asks_for_search(options) ? NULL : not_a_table(info, memory);
 }
 
@@ -146,7 +146,7 @@ static mercer_status decide_search(mercer_fitting *self)
     *why = self->outer ? "the hyperparameters are known" : mrc_fit_search_skipped(options, &self->info, self->memory);
     if (!*why && !is_searchable(options)) *why = "the kernel has no metric to search";
     if (!*why && self->data) MRC_TRY(mrc_search_possible(self->data, &possible));
-    if (!possible) *why = "there are fewer than 50 different rows or groups";
+    if (!possible) *why = "there are fewer than 50 distinct rows or groups";
     if (!possible && self->data->key_kind == MRC_KEYS_GROUPS)
         mrc_warn(self->context, "groups", "groups: there are fewer than 50 groups, so only the ridge is searched");
     self->searches = !*why;
@@ -165,8 +165,8 @@ int64_t mrc_fit_default_centers(const mercer_fitting *self)
     return self->searches ? sizes.final_centers / (halved ? 2 : 1) : plain_centers[effort - 1];
 }
 
-/* Factor for passes over memory, which plans do not count: without it, the training of the tables of docs/tables.md
-   took up to 2.6 times the predicted seconds. */
+/* Factor for passes over memory, which plans do not count: without it, training on the tables of docs/tables.md took up
+   to 2.6 times as long as predicted. */
 #define UNCOUNTED 2
 
 /* Predicts the seconds of training and calibration of one model. The plan assumes a nominal rate; `rate` is

@@ -29,7 +29,7 @@ enum {
     MERGED_DEVICE_ROWS = 10000, /* the same limit for device memory, from which rows are fetched one at a time */
     /* largest table that is calibrated by cross-validation instead of on held-out rows */
     CROSS_VALIDATED_ROWS = 5000,
-    /* largest number of rows that are held out without being asked for */
+    /* largest number of rows that are held out if the caller has not requested a share */
     HELD_ROWS = 2000,
     HELD_SHARE = 20,
     HELD_SHARE_INTERVALS = 10,
@@ -52,7 +52,8 @@ mercer_status mrc_fit_distinct_rows(mrc_scope *scope, const mercer_dataset *data
 }
 
 /* Sums the weights of runs of equal rows, and drops runs of total weight 0. Sets order to the first row and weights to
-   the total weight of each remaining run; *ones: these weights are all 1. Returns the number of remaining runs. */
+   the total weight of each remaining run; sets *ones to whether these weights are all 1. Returns the number of
+   remaining runs. */
 static int64_t sum_weights(const mercer_dataset *data, int64_t *order, const int64_t *start, int64_t runs,
                            double *weights, bool *ones)
 {
@@ -68,7 +69,7 @@ static int64_t sum_weights(const mercer_dataset *data, int64_t *order, const int
     return count;
 }
 
-/* Makes `data` the merged samples. Without any equal rows or weights it stays as it is. */
+/* Makes `data` the merged samples. Without equal rows and weights it is not changed. */
 static mercer_status take_merged(mercer_fitting *self, const int64_t *rows, const double *weights, int64_t count,
                                  bool ones)
 {
@@ -165,7 +166,7 @@ static void sort_by_unit(const int64_t *unit, int64_t n, int64_t units, int64_t 
 }
 
 /* Marks the rows of units (rows that must stay together) in random order, until `held` rows are marked; at least one
-   unit is not marked. *units: number of units. */
+   unit is not marked. Sets *units to the number of units. */
 static mercer_status mark_units(const mercer_fitting *self, int64_t held, bool *marks, int64_t *units)
 {
     const mercer_dataset *data = self->data;
@@ -208,7 +209,7 @@ static mercer_status take_part(const mercer_dataset *data, const bool *marks, bo
     return mrc_dataset_take(out, data, rows, count);
 }
 
-/* Marks the rows to hold out. *possible: some rows could be marked. */
+/* Marks the rows to hold out. Sets *possible to whether some rows could be marked. */
 static mercer_status mark_rows(const mercer_fitting *self, int64_t held, bool *marks, bool *possible)
 {
     const mercer_dataset *data = self->data;
@@ -250,7 +251,7 @@ static mercer_status hold_out(mercer_fitting *self, int64_t held)
     MRC_TRY(mark_rows(self, held, marks, &possible));
     if (!possible) {
         mrc_warn(self->context, "validation.fraction",
-                 "no rows are held out, because all rows have equal features or each class has only one different row");
+                 "no rows are held out, because all rows have equal features or each class has only one distinct row");
         return MERCER_OK;
     }
     MRC_TRY(take_part(data, marks, true, numbers, &self->aside));

@@ -225,7 +225,7 @@ MRC_HD double mrc_relu_layers(const mercer_kernel *kernel, double dot, double xx
 {
     const double pi = 3.14159265358979323846;
     double variance = kernel->bias * kernel->bias, s = dot + variance, t = s;
-    /* equal vectors have the angle 0 in every layer, whatever the rounding errors */
+    /* equal vectors have the angle 0 in every layer, in spite of rounding errors */
     bool same = dot == xx && dot == zz;
     for (int32_t layer = 1; layer <= kernel->depth; layer++) {
         double x_norm = xx + layer * variance, z_norm = zz + layer * variance;

@@ -19,7 +19,7 @@ typedef struct model_reader {
     const char *path;
     mrc_tensor_file *file;
     mercer_model *model;
-    char prefix[MRC_MEMBER_CHARS]; /* prefix of a member's tensor and text names; "" for the first member */
+    char prefix[MRC_MEMBER_CHARS]; /* prefix of a member's tensor and metadata names; "" for the first member */
 } model_reader;
 
 /* ---- Messages ------------------------------------------------------------------------------------------------ */
@@ -74,8 +74,8 @@ static mercer_status check_format(const model_reader *self)
                     version, mercer_version(), versions[VERSIONS - 1]);
 }
 
-/* Return a text of the member that is being read, or NULL; find a tensor of the member, and return whether it
-   exists. */
+/* Return a metadata string of the member that is being read, or NULL; find a tensor of the member, and return whether
+   it exists. */
 static const char *own_text(const model_reader *self, const char *key)
 {
     char name[MRC_TENSOR_NAME_CHARS];
@@ -126,7 +126,7 @@ static mercer_status read_tensors(const model_reader *self)
 }
 
 /* Reads the units of the targets. In a file of version 1 they are an error, because readers of that version would
-   ignore them and predict in other units. */
+   ignore them and predict in the wrong units. */
 static mercer_status read_units(const model_reader *self)
 {
     mercer_model *model = self->model;
@@ -136,7 +136,7 @@ static mercer_status read_units(const model_reader *self)
                 mrc_tensor_file_find(self->file, "targets.scale", &scale);
     if (!have) return MERCER_OK;
     if (version_of(self) < UNITS)
-        return fail_model(self, "it has units of targets, which its format_version does not "
+        return fail_model(self, "it has target units, which its format_version does not "
                                 "support");
     MRC_TRY(read_tensor(self, "targets.offset", 1, c, MRC_ACCEPT_F64, &offset));
     MRC_TRY(read_tensor(self, "targets.scale", 1, c, MRC_ACCEPT_F64, &scale));
@@ -156,8 +156,8 @@ static mercer_status check_metric(const model_reader *self, const mercer_matrix 
     return MERCER_OK;
 }
 
-/* Reads the map of a metric. *out has no data if there is none. *features: number of columns of samples. In a file of
-   an older version a metric is an error, because readers of that version would ignore it. */
+/* Reads the map of a metric. *out has no data if there is none. Sets *features to the number of columns of samples. In
+   a file of an older version a metric is an error, because readers of that version would ignore it. */
 static mercer_status find_metric(const model_reader *self, mercer_matrix *out, int64_t *features)
 {
     int64_t width = self->model->centers.cols;
@@ -281,7 +281,7 @@ static mercer_status take_names(const model_reader *self, const char *key, const
         names[i] = json_string_value(json_array_get(array, (size_t)i));
         if (!names[i])
             return mrc_fail(self->context, MERCER_ERROR_FORMAT,
-                            "%s: its %s are not all texts; write the file again with Mercer", self->path, key);
+                            "%s: its %s are not all strings; write the file again with Mercer", self->path, key);
     }
     return inside_range(self, key, set(self->model, names, count));
 }
@@ -306,7 +306,7 @@ static mercer_status read_names(const model_reader *self, const char *key, int64
     return take_names(self, key, array, set);
 }
 
-/* Reads a number of the metadata, which must be present and in the range. */
+/* Reads a number from the metadata, which must be present and in the range. */
 static mercer_status read_scalar(const model_reader *self, const char *key, double low, double high, double *out)
 {
     const char *text = mrc_tensor_file_metadata(self->file, key);

@@ -4,8 +4,10 @@
  *
  *   solver   auto: direct, cg or ep4, whichever is estimated to be fastest among those that fit
  *   sizes    the solver's own choice (iteration_plan.c, cg_solver.c, direct.c)
- *   memory   what the parts hold and need for a time, the backend's scratch, then a block of kernel values per batch
- *   cache    K(X, Z) if it fits what is left and samples are used more than once; in half precision if only that fits
+ *   memory allocations of the parts, permanent and temporary, the backend's scratch, then a block of kernel values per
+ *   batch
+ *   cache K(X, Z) if it fits the remaining memory and samples are used more than once; in half precision if only that
+ *   fits
  *
  * Estimates are flops of the dominant products, and seconds at a nominal rate of the instruction set. They only have to
  * rank solvers correctly; predictions for users are corrected by a measured rate (fit/hyperparameters.c).
@@ -185,10 +187,10 @@ static mercer_status share_memory(mrc_planner *self)
     double base = mrc_bytes_sum(cost.set_up.held) + (double)workspace_bytes(self);
     int64_t running = mrc_bytes_whole(base + mrc_bytes_sum(cost.set_up.peak));
     int64_t set_up = mrc_bytes_whole(base + mrc_bytes_sum(cost.set_up.set_up)), budget = self->plan->budget;
-    char has[MRC_BYTES_TEXT], needs[MRC_BYTES_TEXT], hint[64] = "reduce p or s, or raise memory";
+    char has[MRC_BYTES_TEXT], needs[MRC_BYTES_TEXT], hint[64] = "reduce p or s, or increase memory";
     if (running > budget || set_up > budget) {
         if (!(row->traits & MRC_USES_SIZES))
-            snprintf(hint, sizeof hint, "use %s, reduce p or raise memory", mrc_solver_fallback()->name);
+            snprintf(hint, sizeof hint, "use %s, reduce p or increase memory", mrc_solver_fallback()->name);
         return mrc_refuse(self->reason, "memory", MERCER_ERROR_MEMORY,
                           "the memory budget of %s is too small: %s with p = %lld needs %s; %s",
                           mrc_bytes_text(has, budget), row->name, (long long)self->problem.p,
@@ -358,7 +360,7 @@ static void say_sums(mrc_planner *self)
     mrc_plan_say(plan, "estimated %s, %.3g flops, %.1f s\n", mrc_bytes_text(bytes, plan->bytes), plan->flops,
                  plan->seconds);
     if (self->request->sizes_only)
-        mrc_plan_say(plan, "from sizes only; a training examines the kernel matrix first and may choose otherwise\n");
+        mrc_plan_say(plan, "from sizes only; training examines the kernel matrix first and may choose otherwise\n");
 }
 
 const mrc_solver *mrc_plan_named_solver(const mrc_plan_request *request)

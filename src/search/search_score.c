@@ -137,7 +137,7 @@ mercer_status mrc_search_finish(mrc_searcher *self, const mrc_candidate *best)
 
 /* ---- More centers ------------------------------------------------------------------------------------------------ */
 
-/* Limit of rho: with rho = 1 errors would fall by the same amount with each doubling and become negative. */
+/* Limit of rho: with rho = 1 errors would decrease by the same amount with each doubling and become negative. */
 #define MOST_RHO 0.9
 
 /*

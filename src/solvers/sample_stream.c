@@ -143,7 +143,7 @@ static mercer_status reserve_targets(mrc_sample_stream *stream, const mercer_mat
     if (room->rows >= like->rows && room->cols == like->cols && room->dtype == like->dtype) return MERCER_OK;
     mrc_sample_stream_close(stream);
     MRC_TRY(mrc_alloc(stream->context, &made.data, like->rows * like->cols, mrc_dtype_size(like->dtype),
-                      "targets in their units"));
+                      "targets in model units"));
     *room = made;
     return MERCER_OK;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Checkpoints: saving the state of a training, and resuming from it.
+ * Checkpoints: saving the state of a training run, and resuming from it.
  *
  * A state has everything that steps change: weights, sums since the last projection, temporary centers, averages, the
  * position in the samples, the watchdog. Set-up is repeated instead of saved: its eigensystems and factors are
@@ -11,7 +11,8 @@
  *
  * The file is a model file with additional tensors: state.plan (1, values) f64, state.names (2, 16) u8 (solver and
  * projector, padded with zeros), state.numbers and the matrices of the trainer's state list. Its model has the weights
- * that training would return at that moment, so it can be used for predictions. The caller's text is the model's note.
+ * that training would return at that moment, so it can be used for predictions. The caller's note is the note of that
+ * model.
  */
 #include "training/trainer.h"
 
@@ -32,7 +33,7 @@
 #define MOST_BYTES   9e15
 /* default seconds between checkpoints within an epoch: the work that an interruption can lose */
 #define KEEP_SECONDS 600.0
-#define MOST_SECONDS 1e10 /* limit of a training's seconds: 300 years */
+#define MOST_SECONDS 1e10 /* limit of a training run's seconds: 300 years */
 
 /* ---- The plan's values ------------------------------------------------------------------------------------------- */
 
@@ -84,7 +85,7 @@ static void list_plan(const mrc_trainer *self, mrc_state_plan *out)
     const mrc_job *job = &self->job;
     const mrc_plan_request *request = &self->request;
     const mercer_plan *plan = &job->plan.public_plan;
-    /* A hash of the target transform: a checkpoint of a training with other targets must not be resumed. */
+    /* A hash of the target transform: a checkpoint of a training run with other targets must not be resumed. */
     const uint64_t targets =
         mrc_units_given(job->target.units) ? mrc_units_print(job->target.units, job->target.weights->cols) : 0;
     const double values[] = {PLAN_VALUES(AS_VALUE)};
@@ -289,7 +290,7 @@ mercer_status mrc_trainer_save(mrc_job *job, const mercer_matrix *weights, mrc_s
 
 /* ---- The file to resume from ------------------------------------------------------------------------------------- */
 
-/* Checks that the checkpoint has the kernel and this rank's centers of the model, bit for bit: with others, the resumed
+/* Checks that the checkpoint has the kernel and this rank's centers of the model, bit for bit: otherwise the resumed
    training would continue from weights of another model. */
 static mercer_status check_model(const mrc_trainer *self, const mrc_tensor_file *file, const char *path)
 {
@@ -319,7 +320,7 @@ mercer_status mrc_trainer_open_checkpoint(mrc_trainer *self, const char *path)
     MRC_TRY(check_model(self, file, path));
     if (!mrc_tensor_file_find(file, "state.plan", &plan))
         return mrc_fail(self->job.context, MERCER_ERROR_FORMAT,
-                        "%s: is a model file without the state of a training; name a checkpoint", path);
+                        "%s: is a model file without the state of a training run; name a checkpoint", path);
     mrc_tensor_file_close(self->resumed);
     self->resumed = file, file = NULL;
     self->job.resuming = true;
@@ -420,21 +421,20 @@ mercer_status mrc_trainer_restore_plan(mrc_trainer *self)
 /* Checks that the file has this plan. */
 static mercer_status check_plan(const mrc_trainer *self, const mrc_state_plan *plan)
 {
-    static const char *const other = "the checkpoint belongs to a training with other data or options";
+    static const char *const other = "the checkpoint belongs to a training run with other data or options";
     mercer_context *context = self->job.context;
     mrc_state_plan saved = {.count = VALUE_COUNT};
     MRC_TRY(load_plan(self, &saved));
     for (int i = 0; i < VALUE_COUNT; i++)
         if (!(saved.values[i] == plan->values[i]))
-            return mrc_fail(context, MERCER_ERROR_MISMATCH,
-                            "%s: the checkpoint has %s %.17g, but this training has %.17g", other, value_names[i],
-                            saved.values[i], plan->values[i]);
+            return mrc_fail(context, MERCER_ERROR_MISMATCH, "%s: the checkpoint has %s %.17g, but this run has %.17g",
+                            other, value_names[i], saved.values[i], plan->values[i]);
     if (strcmp(saved.solver, plan->solver) != 0)
-        return mrc_fail(context, MERCER_ERROR_MISMATCH, "%s: the checkpoint has solver %s, but this training has %s",
-                        other, saved.solver, plan->solver);
+        return mrc_fail(context, MERCER_ERROR_MISMATCH, "%s: the checkpoint has solver %s, but this run has %s", other,
+                        saved.solver, plan->solver);
     if (strcmp(saved.projector, plan->projector) == 0) return MERCER_OK;
-    return mrc_fail(context, MERCER_ERROR_MISMATCH, "%s: the checkpoint has projector %s, but this training has %s",
-                    other, saved.projector, plan->projector);
+    return mrc_fail(context, MERCER_ERROR_MISMATCH, "%s: the checkpoint has projector %s, but this run has %s", other,
+                    saved.projector, plan->projector);
 }
 
 /* Checks the numbers that were read. The file is not trusted: counts are used as indices and must stay within the

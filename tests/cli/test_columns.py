@@ -173,7 +173,7 @@ class Targets(Case):
             self.write("age.csv", text)
             shown = self.good("plan", "--x", "age.csv", "--target", "age")
             other = "regression" if task == "classification" else "classification"
-            self.assertRegex(shown, r"target +age, %d different whole numbers: %s \(--task %s to change\)" % (count, task, other))
+            self.assertRegex(shown, r"target +age, %d distinct whole numbers: %s \(--task %s to change\)" % (count, task, other))
             self.write("age.npy", npy_bytes("<i8", (60 * count,), [30 + i % count for i in range(60 * count)]))
             self.write("x.npy", npy_bytes("<f4", (60 * count, 1), [0.25 * (i % 50) for i in range(60 * count)]))
             self.assertEqual(self.answer("plan", "--x", "x.npy", "--y", "age.npy")["data"]["task"], task)

@@ -4,7 +4,7 @@
 print the recorded texts (tests/cli/golden).
 
 Predictions are compared byte by byte: kernel products have the same bits on every machine (docs/architecture.md).
-MERCER_GOLDEN=write replaces the recorded texts by those of this program; look at the difference before you commit it.
+MERCER_GOLDEN=write replaces the recorded texts by those of this program; check the difference before you commit it.
 """
 import os
 import re

@@ -136,7 +136,7 @@ class Signals(Case):
         except subprocess.TimeoutExpired:
             process.kill()
             process.communicate()
-            self.fail("%s goes on %g s after signal %d" % (arguments, LIMIT, number))
+            self.fail("%s still runs %g s after signal %d" % (arguments, LIMIT, number))
         self.assertEqual(process.returncode, code, (arguments, text))
         self.assertEqual(text.count("\n"), 1, text)
         self.clean()

@@ -259,7 +259,7 @@ class Tables(Case):
         self.assertGreater(found["r2"], 0.99)
         self.assertAlmostEqual(float(self.good("predict", "-m", "m", "--x", "t.csv", "--target", "price", "-o", "-", "-q").split()[-1]), 1000 + 3.37 * 299, delta=5)
         self.table("t.csv", ["a", "price"], [[row[0], "about " + row[1]] for row in rows])
-        self.bad(65, r"t\.csv: the target has 300 different texts in 300 rows, such as 'about \$1,000\.00'; if these are numbers, write them as 1234\.5; if they are classes, add --task classification",
+        self.bad(65, r"t\.csv: the target has 300 distinct strings in 300 rows, such as 'about \$1,000\.00'; if these are numbers, write them as 1234\.5; if they are classes, add --task classification",
                  "train", "--x", "t.csv", "--target", "price", "-o", "m")
 
     def test_columns_that_are_not_used(self):
@@ -269,8 +269,8 @@ class Tables(Case):
         self.table("t.csv", ["number", *self.header, "same", "none"], rows)
         train = ["train", "--x", "t.csv", "--target", "price", "--effort", "1", "-o", "m"]
         expected = [
-            "t.csv: column 'number': has 200 different whole numbers in order, like a row number; if it is one, add --drop 'number'",
-            "t.csv: column 'id' is not used: almost every value is a different text, such as 'row0'; if these are numbers or dates, "
+            "t.csv: column 'number': has 200 distinct whole numbers in order, like a row number; if it is one, add --drop 'number'",
+            "t.csv: column 'id' is not used: almost every value is different text, such as 'row0'; if these are numbers or dates, "
             "write them as 1234.5 or 2024-02-29; otherwise add --drop 'id', or --columns 'id:category' to use it",
             "t.csv: column 'same' is not used: it has one value, '7'",
             "t.csv: column 'none' is not used: it is empty",

@@ -320,8 +320,8 @@ static void compare_nearest(verdict *v, const problem *p, const char *what, cons
         for (int64_t j = 0; j < p->shape.p; j++) {
             double other, its_error = allowed_sum(p, i, j, origins, how, &other);
             if (own - error > other + its_error) fail(v, p, what, ": another row is nearer");
-            /* Rows of equal coordinates have equal distances: the first must win. */
-            if (j < got && p->types.x == p->types.z && other == 0) fail(v, p, what, ": not the first of equals");
+            /* Rows with equal coordinates have equal distances: the first one must be chosen. */
+            if (j < got && p->types.x == p->types.z && other == 0) fail(v, p, what, ": not the first one for ties");
         }
     }
     free(mean), free(flags);

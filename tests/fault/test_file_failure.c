@@ -293,7 +293,7 @@ static const action actions[] = {
     {"read idx", read_idx, {NULL}, "in-idx2"},
     {"read roles, spilled", read_roles, {NULL}, "/"},
     {"read cifar", read_cifar, {NULL}, "data_batch_1.bin"},
-    {"write computed samples", write_computed, {"x.npy", "y.npy"}, ".npy"},
+    {"write synthetic samples", write_computed, {"x.npy", "y.npy"}, ".npy"},
     {"write a long table", write_long, {"x.csv"}, NULL},
     {"read texts of columns", read_texts, {NULL}, "words.csv"},
 };

@@ -482,12 +482,12 @@ static void test_other_plans(void **state)
     } values[] = {{0, 0, "its plan has 0 threads", MERCER_ERROR_FORMAT},
                   {0, (double)NAN, "its plan has nan threads", MERCER_ERROR_FORMAT},
                   {1, -1, "and -1 bytes of memory", MERCER_ERROR_FORMAT},
-                  {2, 299, "has n 299, but this training has 300", MERCER_ERROR_MISMATCH},
-                  {8, 4, "has epochs 4, but this training has 3", MERCER_ERROR_MISMATCH},
-                  {9, (double)NAN, "has batch nan, but this training has 40", MERCER_ERROR_MISMATCH},
-                  {24, 1, "has half_precision 1, but this training has 0", MERCER_ERROR_MISMATCH},
-                  {27, 9, "has seed 9, but this training has 3", MERCER_ERROR_MISMATCH},
-                  {28, 1, "has seed_high 1, but this training has 0", MERCER_ERROR_MISMATCH}};
+                  {2, 299, "has n 299, but this run has 300", MERCER_ERROR_MISMATCH},
+                  {8, 4, "has epochs 4, but this run has 3", MERCER_ERROR_MISMATCH},
+                  {9, (double)NAN, "has batch nan, but this run has 40", MERCER_ERROR_MISMATCH},
+                  {24, 1, "has half_precision 1, but this run has 0", MERCER_ERROR_MISMATCH},
+                  {27, 9, "has seed 9, but this run has 3", MERCER_ERROR_MISMATCH},
+                  {28, 1, "has seed_high 1, but this run has 0", MERCER_ERROR_MISMATCH}};
     const char *other = in_folder("other.safetensors");
     task self = task_open(context, "laplace:bandwidth=3", (sizes){.n = 300, .p = 60, .d = 4, .c = 2}, 1, MERCER_F32);
     mercer_train_options options = options_for("ep4");
@@ -501,8 +501,7 @@ static void test_other_plans(void **state)
     }
     number_at = 2; /* the solver's last letter, and the first of the projector's */
     write_again(path, other, &(tampering){"state.names", .set = set_letter, .to = '3'});
-    assert_fails(context, go_on(&self, options, other), MERCER_ERROR_MISMATCH,
-                 "has solver ep3, but this training has ep4");
+    assert_fails(context, go_on(&self, options, other), MERCER_ERROR_MISMATCH, "has solver ep3, but this run has ep4");
     number_at = 16;
     write_again(path, other, &(tampering){"state.names", .set = set_letter, .to = 'x'});
     assert_fails(context, go_on(&self, options, other), MERCER_ERROR_MISMATCH, "has projector x");

@@ -49,11 +49,10 @@ static void test_columns_that_are_not_used(void **state)
     assert_feature_names(data, "b=u|b=v");
     mercer_dataset_free(data);
     assert_warned("amount",
-                  "t.csv: column 'amount' is not used: almost every value is a different text, such as 'blue-0'; "
+                  "t.csv: column 'amount' is not used: almost every value is different text, such as 'blue-0'; "
                   "if these are numbers or dates, write them as 1234.5 or 2024-02-29; otherwise add --drop "
                   "'amount', or --columns 'amount:category' to use it");
-    assert_warned("name",
-                  "column 'name' is not used: almost every value is a different text, such as 'aa'; add --drop");
+    assert_warned("name", "column 'name' is not used: almost every value is different text, such as 'aa'; add --drop");
     assert_warned("same", "column 'same' is not used: it has one value, '7'");
     assert_warned("word", "column 'word' is not used: it has one value, 'one'");
     assert_warned("when", "column 'when' is not used: every value is the same date");
@@ -79,7 +78,7 @@ static void test_many_columns(void **state)
     mercer_dataset_options options = table_options(text);
     mercer_dataset_free(open_with(&options));
     assert_warned("c7", "column 'c7' is not used");
-    assert_warned("", "t.csv: 12 more columns are not used: 5 empty, 7 with one value, 0 with a different text");
+    assert_warned("", "t.csv: 12 more columns are not used: 5 empty, 7 with one value, 0 with different text");
     assert_int_equal(count_warnings(), MRC_COLUMN_WARNINGS + 1);
 }
 
@@ -166,8 +165,8 @@ static mercer_status make(mercer_dataset **out, const char *kind, const char *sc
     return mercer_dataset_from_columns(out, context, columns, 2, ROWS, schema);
 }
 
-/* Fill column c with texts printed by `format`; `codes` map the rows to them in reverse order. `bad`: text of row 17,
-   or NULL. */
+/* Fill column c with strings printed by `format`; `codes` map the rows to them in reverse order. `bad`: string of row
+   17, or NULL. */
 static void set_texts(const char *format, const char *bad)
 {
     for (int i = 0; i < ROWS; i++) {
@@ -194,7 +193,7 @@ static void test_text_in_memory(void **state)
     set_texts("2020-01-%02d", "2020-02-30");
     refuse_text("column 'c', row 17: '2020-02-30' is not a date, but 39 of 40 values are; make it a missing value, or "
                 "make the column a category");
-    assert_succeeds(context, make(&data, "category", NULL)); /* a category column keeps such texts */
+    assert_succeeds(context, make(&data, "category", NULL)); /* a category column accepts such strings */
     assert_true(about(data).features > 20);
     mercer_dataset_free(data);
     set_texts("%d", "-");
@@ -235,7 +234,7 @@ static void test_whole_numbers_as_text(void **state)
     set_texts("%d.5", NULL);
     texts[ROWS] = "5";
     assert_succeeds(context, make(&data, "text", NULL));
-    assert_null(about(data).schema); /* no schema: the texts are plain numbers */
+    assert_null(about(data).schema); /* no schema: the strings are plain numbers */
     assert_int_equal(count_warnings(), 0);
     mercer_dataset_free(data);
 }

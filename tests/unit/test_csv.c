@@ -88,7 +88,7 @@ static void test_header_detection(void **state)
     struct {
         const char *text, *target;
         int64_t rows;
-    } cases[] = {{"5.1,3.5,setosa\n4.9,3.0,setosa\n", "2", 2}, /* texts in the same column: no header */
+    } cases[] = {{"5.1,3.5,setosa\n4.9,3.0,setosa\n", "2", 2}, /* text in both lines of the same column: no header */
                  {"a,b,c\n5.1,3.5,setosa\n4.9,3.0,setosa\n", "2", 2},
                  {"0,1,label\n5.1,3.5,setosa\n4.9,3.0,other\n", "label", 2},
                  {"0,1,label\n5.1,3.5,setosa\n4.9,3.0,other\n", "2", 2},
@@ -199,7 +199,7 @@ static void test_task_rule(void **state)
     data = open_targets(few, 5, 1, MERCER_TASK_REGRESSION);
     assert_values(data, 1, (double[]){10, 9, -1, 2, 0});
     mercer_dataset_free(data);
-    data = open_targets(names, 3, 1, MERCER_TASK_AUTO); /* one text makes all targets class names, sorted bytewise */
+    data = open_targets(names, 3, 1, MERCER_TASK_AUTO); /* one name makes all targets class names, sorted bytewise */
     assert_classes(data, "10 9 a", (int32_t[]){0, 1, 2});
     mercer_dataset_free(data);
     data = open_targets(halves, 3, 10, MERCER_TASK_AUTO);
@@ -256,10 +256,10 @@ static void test_bad_targets(void **state)
     char *many = malloc(400000);
     size_t length = (size_t)sprintf(many, "a,label\n");
     for (int i = 0; i < 10001; i++) length += (size_t)sprintf(many + length, "1,c%d\n", i);
-    refuse(many, "label", MERCER_ERROR_DATA, "more than 10000 different targets");
+    refuse(many, "label", MERCER_ERROR_DATA, "more than 10000 distinct targets");
     sprintf(many + length - strlen("1,c10000\n"), "1,c0\n");
     refuse(many, "label", MERCER_ERROR_DATA,
-           "the target has 10000 different texts in 10001 rows, such as 'c0'; if these are numbers");
+           "the target has 10000 distinct strings in 10001 rows, such as 'c0'; if these are numbers");
     options = data_options(text_file("x.csv", many), NULL);
     options.task = MERCER_TASK_CLASSIFICATION; /* explicit classification is accepted */
     mercer_dataset *data = open_with(&options);

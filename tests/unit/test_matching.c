@@ -88,7 +88,8 @@ static void test_origin_of_the_model(void **state)
     mercer_model *model = fit(moved);
     assert_applies(model, moved, NULL);
     assert_applies(model, plain, "read without a schema, but the model has one; open the dataset with the schema of");
-    assert_applies(model, other, "a schema of its own, but the model has another; open the dataset with the schema of");
+    assert_applies(model, other,
+                   "was encoded by its own schema, but the model has another; open the dataset with the schema of");
     further.schema = near.schema = model_info(model).schema;
     mercer_dataset *read[] = {open_with(&further), open_with(&near)};
     assert_applies(model, read[0], NULL);

@@ -54,9 +54,9 @@ static void test_every_length(void **state)
 
 /* ---- Valid containers without a valid model ------------------------------------------------------------------ */
 
-/* A model file with one text or tensor replaced, added or removed. */
+/* A model file with one metadata string or tensor replaced, added or removed. */
 typedef struct forgery {
-    const char *key, *value; /* text to set; value NULL: remove it */
+    const char *key, *value; /* metadata string to set; value NULL: remove it */
     mrc_tensor tensor;       /* tensor to replace or add, by its name; data NULL: remove it */
     const char *part;        /* expected part of the message */
 } forgery;
@@ -126,7 +126,7 @@ static void test_no_model(void **state)
         {"format_version", "9", {0}, "written by a newer Mercer"},
         {"format_version", "999999999", {0}, "written by a newer Mercer"},
         {"format_version", "1000000000", {0}, "no valid format_version"},
-        {"format_version", "1", {0}, "units of targets"}, /* units, which a reader of version 1 would ignore */
+        {"format_version", "1", {0}, "target units"}, /* units, which a reader of version 1 would ignore */
         {"kernel", NULL, {0}, "kernel"},
         {"kernel", "", {0}, "kernel"},
         {"kernel", "la\nplace\x1b[1m", {0}, "la?place?[1m"},

@@ -388,7 +388,7 @@ static void test_targets_that_are_not_classes(void **state)
     mercer_dataset_options options = target_options(text);
     assert_refused(
         &options, MERCER_ERROR_DATA,
-        "t.csv: the target has 60 different texts in 100 rows, such as 'w0'; if these are numbers, write them "
+        "t.csv: the target has 60 distinct strings in 100 rows, such as 'w0'; if these are numbers, write them "
         "as 1234.5; if they are classes, add --task classification");
     options.task = MERCER_TASK_CLASSIFICATION;
     mercer_dataset *data = open_with(&options);

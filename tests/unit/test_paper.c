@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The solver `paper`: EigenPro 3 as printed in "Toward Large Kernel Models" (slips corrected: docs/math.md, section 6).
+ * The solver `paper`: EigenPro 3 as printed in "Toward Large Kernel Models" (errors corrected: docs/math.md, section
+ * 6).
  *
  * If the two preconditioner samples hold all samples and all centers, and every batch holds all samples, nothing is
  * random, and an epoch is one step with a closed formula. t and t_Z are the tails of K(X,X)/n and K(Z,Z)/p:

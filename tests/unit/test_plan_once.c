@@ -182,7 +182,7 @@ static void test_training_keeps_solver(void **state)
     assert_succeeds(self.context, mercer_trainer_plan(self.trainer, &self.plan, &self.source));
     assert_string_equal(self.plan.solver, "ep4");
     assert_succeeds(self.context, mercer_trainer_fit(self.trainer, &self.source, &self.report));
-    check_followed(&self, "a training");
+    check_followed(&self, "a training run");
     mrc_plan second;
     mrc_plan_request request = {.machine = mrc_machine_of(self.context),
                                 .options = &options,

@@ -113,7 +113,7 @@ static void test_bytes(void **state)
         assert_true(plan.batch_block_bytes == 0 && plan.public_plan.cache_data == 0);
         options.memory--;
         char needs[MRC_BYTES_TEXT], message[128];
-        snprintf(message, sizeof message, "made with p = 50 needs %s; use ep4, reduce p or raise memory",
+        snprintf(message, sizeof message, "made with p = 50 needs %s; use ep4, reduce p or increase memory",
                  mrc_bytes_text(needs, needed));
         assert_fails(context, plan_made(&plan, &request), MERCER_ERROR_MEMORY, message);
         request.budget = needed; /* already decided: the option has no effect any more */
@@ -261,7 +261,7 @@ static void test_device(void **state)
     assert_true(asked.points == MERCER_F32 && asked.real == MERCER_F64);
     assert_int_equal(plan.public_plan.bytes,
                      3340 + 100000 + CENTERS * (FEATURES * 4 + 2 * OUTPUTS * 8) + workspace(0, 100, 8, 4, 1));
-    ops.work_bytes = NULL; /* a device without memory of its own */
+    ops.work_bytes = NULL; /* a device without its own memory */
     assert_succeeds(context, plan_made(&plan, &request));
     assert_int_equal(plan.public_plan.bytes,
                      3340 + CENTERS * (FEATURES * 4 + 2 * OUTPUTS * 8) + workspace(0, 100, 8, 4, 1));

@@ -83,7 +83,7 @@ static void test_formulas(void **state)
                 check_values(self->context, specs[s], in[i], out ? MERCER_F32 : MERCER_F64);
 }
 
-/* A row gives the same bits whatever rows it is processed with, and whatever the number of threads used for fitting. */
+/* A row is bitwise the same for any rows that it is processed with, and for any number of threads used for fitting. */
 static void test_rows_are_independent(void **state)
 {
     fixture *self = *state;

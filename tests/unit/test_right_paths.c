@@ -360,7 +360,8 @@ static void test_loss_of_krr(void **state)
 
 /* ---- Targets ----------------------------------------------------------------------------------------------------- */
 
-/* The search uses the targets that training learns: a log transform by option is as good as one by hand. */
+/* The search uses the targets that training learns: the log transform of the options gives the same accuracy as one by
+   hand. */
 static void test_transform_in_search(void **state)
 {
     (void)state;

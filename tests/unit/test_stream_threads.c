@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Samples made by several threads: the same bytes as with one thread, whatever transformations are applied. */
+/* Samples made by several threads: the same bytes as with one thread, for all transformations. */
 #include "support/counted.h"
 
 #include "core/matrix.h"

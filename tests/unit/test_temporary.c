@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Temporary centers: whatever the batches were, every shard has its share of them, the same on any number of ranks; the
+ * Temporary centers: for any batches, every shard has its share of them, the same on any number of ranks; the
  * products of the shards add up to the product with all of them; files store them contiguously, and restore them.
  *
  * No messages are sent: each rank of a job has a separate communicator that only knows the rank's number.

@@ -68,7 +68,7 @@ static void choose_arithmetic(mrc_product *product, const mrc_cpu *cpu)
     bool slow = product->direct && product->norm != 1; /* powers are implemented only for panels of float and double */
     product->uk = uk;
     product->bytes = both_bytes && !wide && !slow && !product->signs;
-    product->centred = product->on_distance && !product->direct && !both_bytes;
+    product->centered = product->on_distance && !product->direct && !both_bytes;
     product->type = wide ? &mrc_tile_f64 : &mrc_tile_f32;
     product->mr_sum = wide ? uk->mr_f64 : uk->mr_f32;
     product->nr = wide ? uk->nr_f64 : uk->nr_f32;
@@ -479,7 +479,7 @@ mercer_status mrc_product_run(mrc_product *product, mrc_backend *backend)
     double *mean = mrc_arena_push(arena, d_bytes);
     void *rounded = mrc_arena_push(arena, d_bytes);
     double *flags = mrc_arena_push(arena, 3 * d_bytes);
-    if (product->centred)
+    if (product->centered)
         MRC_TRY(find_origin(product, backend, mean, flags, rounded));
     else if (product->few) /* the micro-kernels for few rows always subtract an origin */
         product->origin = memset(rounded, 0, (size_t)d_bytes);

@@ -88,7 +88,7 @@ typedef struct mrc_product {
     mrc_groups grouping;
     int64_t c_panels; /* number of panels of mr_sum outputs */
     int64_t results;  /* doubles per row of X that a tile yields: sums, or distance and index of the nearest center */
-    bool centred;     /* true: an origin is subtracted from X and Z; inner products and integers need none */
+    bool centered;    /* true: an origin is subtracted from X and Z; inner products and integers need none */
     void *origin;     /* (d) of the value type, if centered (zeros if few and not centered) */
     mrc_map map;      /* vectorized kernel function; id 0: the scalar formula or a callback is used */
     const mrc_ukernels *uk;

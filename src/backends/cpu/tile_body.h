@@ -27,7 +27,7 @@ static void TYPED(load)(const mrc_product *product, const mercer_matrix *source,
     LOAD_ROW(source, i, row);
 }
 
-static void TYPED(load_centred)(const mrc_product *product, const mercer_matrix *source, int64_t i, REAL *row)
+static void TYPED(load_centered)(const mrc_product *product, const mercer_matrix *source, int64_t i, REAL *row)
 {
     TYPED(load)(product, source, i, row);
     if (product->origin) product->uk->panel->TYPED(center)(product->d, product->origin, row);
@@ -37,7 +37,7 @@ static void TYPED(load_centred)(const mrc_product *product, const mercer_matrix 
 static const REAL *TYPED(see)(const mrc_product *product, const mercer_matrix *source, int64_t i, REAL *room)
 {
     if (source->dtype == DTYPE && !product->origin) return mrc_row(source, i);
-    TYPED(load_centred)(product, source, i, room);
+    TYPED(load_centered)(product, source, i, room);
     return room;
 }
 
@@ -73,7 +73,7 @@ static void TYPED(pack)(const mrc_product *product, const mercer_matrix *source,
         if (r >= count)
             memset(row, 0, (size_t)d * sizeof *row);
         else if (!product->grouped)
-            TYPED(load_centred)(product, source, first + r, row);
+            TYPED(load_centered)(product, source, first + r, row);
         else
             product->uk->panel->TYPED(compress)(d, values, depth - values, groups->value_at, groups->group_at,
                                                 TYPED(see)(product, source, first + r, room), row);

@@ -55,7 +55,7 @@ static mercer_status parse_raw(mrc_array *out, const mrc_input *input, const cha
     if (*at || cols == 0 || (both && sizes[0] == 0) || !mrc_multiply(cols, out->item, &row))
         return fail_spec(input, spec);
     if (offset > input->bytes)
-        return mrc_fail(input->context, MERCER_ERROR_FORMAT, "%s: has %lld bytes, but %lld are skipped", input->path,
+        return mrc_fail(input->context, MERCER_ERROR_FORMAT, "%s: has %lld bytes, too few to skip %lld", input->path,
                         (long long)input->bytes, (long long)offset);
     if (!both && (input->bytes - offset) % row != 0)
         return mrc_fail(input->context, MERCER_ERROR_FORMAT,

@@ -102,16 +102,16 @@ static void warn_words(const mrc_cells *cells, int64_t j, const char *place, con
     bool digits = strpbrk(example_of(&cells->columns[j], text), "0123456789") != NULL;
     if (!cells->path)
         mrc_warn(cells->context, field,
-                 "%s is not used: almost every value is a different text, such as '%s'; %sremove it, or make it a "
+                 "%s is not used: almost every value is different text, such as '%s'; %sremove it, or make it a "
                  "category",
                  place, text, digits ? "if these are numbers or dates, convert them; otherwise " : "");
     else
-        mrc_warn(
-            cells->context, field,
-            "%s is not used: almost every value is a different text, such as '%s'; %sadd --drop '%s', or --columns "
-            "'%s:category' to use it",
-            place, text, digits ? "if these are numbers or dates, write them as 1234.5 or 2024-02-29; otherwise " : "",
-            field, field);
+        mrc_warn(cells->context, field,
+                 "%s is not used: almost every value is different text, such as '%s'; %sadd --drop '%s', or --columns "
+                 "'%s:category' to use it",
+                 place, text,
+                 digits ? "if these are numbers or dates, write them as 1234.5 or 2024-02-29; otherwise " : "", field,
+                 field);
 }
 
 /* Warns that a column is not used, in words that depend on the reason. */
@@ -143,12 +143,11 @@ void mrc_cells_warn_dropped(const mrc_cells *cells, const mrc_column *columns)
         words += why == mrc_why_words;
     }
     if (warned <= MRC_COLUMN_WARNINGS) return;
-    mrc_warn(
-        cells->context, "",
-        "%s%s%lld more columns are not used: %lld empty, %lld with one value, %lld with a different text in almost "
-        "every row",
-        cells->path ? cells->path : "", cells->path ? ": " : "", (long long)(warned - MRC_COLUMN_WARNINGS),
-        (long long)empty, (long long)constant, (long long)words);
+    mrc_warn(cells->context, "",
+             "%s%s%lld more columns are not used: %lld empty, %lld with one value, %lld with different text in almost "
+             "every row",
+             cells->path ? cells->path : "", cells->path ? ": " : "", (long long)(warned - MRC_COLUMN_WARNINGS),
+             (long long)empty, (long long)constant, (long long)words);
 }
 
 /* ---- Row numbers ------------------------------------------------------------------------------------------------- */
@@ -180,7 +179,7 @@ void mrc_cells_warn_row_numbers(const mrc_cells *cells)
         if (!counts_rows(column, first + j, rows, cells->count, stride)) continue;
         mrc_column_option(cells, j, name);
         mrc_warn(cells->context, name,
-                 "%s: has %lld different whole numbers in order, like a row number; if it is one, %s%s%s",
+                 "%s: has %lld distinct whole numbers in order, like a row number; if it is one, %s%s%s",
                  mrc_column_location(cells, j, place), (long long)(tallied ? cells->tallied : rows),
                  cells->path ? "add --drop '" : "remove it", cells->path ? name : "", cells->path ? "'" : "");
         warned++;

@@ -235,7 +235,7 @@ static mercer_status check_encoding(const finder *self, int64_t j, const mrc_lev
                     *bad, self->cells->path ? "file" : "text");
 }
 
-/* Chooses the levels that are kept, and sets the final cell of each level. */
+/* Chooses the levels that get a feature, and sets the final cell of each level. */
 static mercer_status keep_levels(finder *self, int64_t j, int64_t beyond)
 {
     const mrc_levels *levels = &self->cells->columns[j].levels;
@@ -392,7 +392,7 @@ static mercer_status find_columns(finder *self, const mrc_left_out *left_out, co
     if (!any)
         return mrc_fail(
             self->context, MERCER_ERROR_DATA,
-            "%s%sno column is usable; each of the %lld columns is empty, has one value, or has a different text in "
+            "%s%sno column is usable; each of the %lld columns is empty, has one value, or has different text in "
             "almost every row",
             cells->path ? cells->path : "", cells->path ? ": " : "", (long long)cells->count);
     MRC_TRY(mrc_gaps_find(&cells->some, self->context, self->columns, cells->count, &self->precision));

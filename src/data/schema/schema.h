@@ -46,7 +46,7 @@ typedef struct mrc_column {
     double deviation;        /* standard deviation if the column takes part in filling missing numbers, else 0 */
     const double *precision; /* row of P up to the diagonal (gaps.h); set only while a schema is found */
     int64_t gap;             /* index among the columns that take part; -1: none */
-    bool other;              /* category: there are levels that have no feature of their own and share one */
+    bool other;              /* category: there are levels that share one feature */
     const char *why;         /* reason why a column is left out */
     int64_t first, width;    /* index of the column's first feature; number of its features */
 } mrc_column;

@@ -81,7 +81,7 @@ static const mrc_synth_kind kinds[] = {
 };
 /* clang-format on */
 
-/* ---- The least error ----------------------------------------------------------------------------------------- */
+/* ---- The smallest possible error ----------------------------------------------------------------------------- */
 
 typedef struct error_job {
     const mercer_dataset *dataset;

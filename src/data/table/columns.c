@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Matching of column names. Both lists are sorted, because tables may have many thousands of columns. */
+/* Matching of column names. Both lists are sorted, because tables may have thousands of columns. */
 #include "data/table/columns.h"
 
 #include "core/memory.h"

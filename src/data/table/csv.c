@@ -424,7 +424,7 @@ static mercer_status read_targets(tables *self, mercer_dataset *dataset, int64_t
     if (options->header == MERCER_AUTO)
         header = mrc_table_shows_header(self->lead, options->target) || first_is_extra(self, expected);
     mrc_table_set_header(self->lead, header);
-    /* A single column is the target, whatever its name. */
+    /* A single column is the target, for any name. */
     mrc_layout_wish wish = {.target = self->lead->columns == 1 ? NULL : options->target, .alone = true};
     mrc_sink to = {.missing = &mrc_missing_default};
     int64_t bytes;

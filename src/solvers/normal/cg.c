@@ -5,7 +5,7 @@
  *   r = b - A alpha,  z = M^-1 r,  d = z                                    (p, c), fields: every rank has its rows
  *   a = d'r / d'Ad;   alpha += a d;   r -= a A d                            one product with A: one pass over the data
  *   z = M^-1 r;       beta = -z'Ad / d'Ad;   d = z + beta d                 a, beta: one number for each output
- *   J falls by a d'r
+ *   J decreases by a d'r
  *
  * The step length minimizes J along d, and beta makes the new direction conjugate to the last one, regardless of
  * earlier rounding; in exact arithmetic both are the usual ones. After 4 steps, then 8, then every 16, the pass also

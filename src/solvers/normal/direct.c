@@ -84,7 +84,7 @@ mercer_status mrc_exact_check_memory(const mrc_exact_solver *exact, const char *
     return mrc_fail(
         exact->centers->context, MERCER_ERROR_MEMORY,
         "solver %s: %lld centers need %lld bytes, but the memory limit is %lld; use cg or an iterative solver, or "
-        "raise memory",
+        "increase memory",
         solver, (long long)exact->centers->p, (long long)bytes, (long long)exact->memory);
 }
 

@@ -260,7 +260,7 @@ static __device__ __forceinline__ void copy_chunk(uint32_t (*to)[SIDE], const ui
     }
 }
 
-/* Accumulates the terms of one packed word of the thread's rows and columns in `sum`. */
+/* Adds the terms of one packed word of the rows and columns of this thread to sum. */
 template <typename Words>
 static __device__ __forceinline__ void add_word(typename Words::sum (&sum)[OWN][OWN],
                                                 const typename Words::word (&left)[OWN],
@@ -314,7 +314,7 @@ static __device__ __forceinline__ void find_values(float (&value)[OWN][OWN], con
     }
 }
 
-/* Accumulates the terms of `words` packed words of the thread's rows and columns in `sum`. */
+/* Adds the terms of `words` packed words of the rows and columns of this thread to sum. */
 template <typename Words>
 static __device__ __forceinline__ void add_words(typename Words::sum (&sum)[OWN][OWN], const typename Words::word *a,
                                                  const typename Words::word *b, int words)
