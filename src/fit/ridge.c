@@ -27,7 +27,6 @@
 #include "model/model.h"
 #include "plan/plan.h"
 
-#include <jansson.h>
 #include <math.h>
 #include <string.h>
 
@@ -134,11 +133,9 @@ static mercer_status search_ridge(ridge_search *self, double *ridge)
    if the model has no such note. */
 static bool recall_ridge(mercer_fitting *self)
 {
-    json_auto_t *note = self->model && self->model->note ? json_loads(self->model->note, 0, NULL) : NULL;
-    const json_t *ridge = json_object_get(note, "ridge"), *weight = json_object_get(note, "weight");
-    double before = json_number_value(weight), now = mrc_fit_count_samples(self->data);
-    if (!(json_number_value(ridge) > 0) || !(before > 0)) return false;
-    self->record.ridge = json_number_value(ridge) * (before == now ? 1 : now / before);
+    double ridge, before, now = mrc_fit_count_samples(self->data);
+    if (!self->model || !mrc_fit_read_note(self->model, &ridge, &before)) return false;
+    self->record.ridge = ridge * (before == now ? 1 : now / before);
     return true;
 }
 
