@@ -272,7 +272,7 @@ def test_columns_that_cannot_be_used(frame):
     with pytest.raises(ValueError, match="^X, column 'tags': values of type list are neither numbers nor text"):
         KernelRegressor().fit(frame.assign(tags=[[1, 2]] * len(frame)), y)
     model = KernelRegressor(random_state=0, ridge=1e-3).fit(frame, y)
-    with pytest.raises(ValueError, match="^X has 2 columns named 'city'"):
+    with pytest.raises(ValueError, match="^X, columns: has 2 columns named 'city'"):
         model.predict(twice)
     with pytest.raises(ValueError, match="^X, columns: has no column 'city', which the model was trained on"):
         model.predict(frame.drop(columns="city"))

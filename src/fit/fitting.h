@@ -244,7 +244,8 @@ mercer_status mrc_fit_set_record(const mercer_fitting *self);
 mercer_status mrc_fit_find_units(mercer_fitting *self);
 mercer_status mrc_fit_set_units(mercer_fitting *self);
 
-/* ridge.c: chooses record.ridge by the error on held-out rows, for the chosen kernel and preprocessing. */
+/* ridge.c: sets record.ridge unless it is given or restored from a checkpoint: the result of the search, the ridge of
+   the model's note, or a search by the error on held-out rows. No other function chooses it. */
 mercer_status mrc_fit_choose_ridge(mercer_fitting *self);
 
 /* fit_centers.c: sets record.centers and record.converge of a fit that searches, unless they are given. */
