@@ -31,13 +31,12 @@ static void read_search_options(const cli_values *v, mercer_fit_options *options
    "kernel.bandwidth". Returns an exit code. */
 static int report_option_error(const cli_values *v)
 {
-    CLI_OWNED(cli_drop) char *message = cli_copy(mercer_last_error(NULL));
+    const char *message = mercer_last_error(NULL);
     const char *field = strrchr(mercer_last_error_field(NULL), '.'), *name = field != NULL ? field + 1 : "";
     if (strcmp(name, "spec") == 0) name = "kernel";
-    CLI_OWNED(cli_drop) char *prefix = cli_format("%s: ", name);
     const cli_option *option = cli_find_option(cli_values_command(v), name);
-    const char *rest = strncmp(message, prefix, strlen(prefix)) == 0 ? message + strlen(prefix) : message;
-    return option != NULL ? cli_error(CLI_USAGE, "--%s: %s", option->name, rest) : cli_error(CLI_USAGE, "%s", message);
+    return option != NULL ? cli_error(CLI_USAGE, "--%s: %s", option->name, message)
+                          : cli_error(CLI_USAGE, "%s", message);
 }
 
 /* Checks options of kernel, search and metric that need no data. */

@@ -100,15 +100,6 @@ static void print_epoch(cli_watch *watch, const mercer_progress *p)
     cli_say(watch->job->v, "%s%s", text, cli_seconds_text(seconds, p->seconds));
 }
 
-/* Returns where the last `count` lines of a text begin. */
-static const char *last_lines(const char *text, int64_t count)
-{
-    const char *at = text + strlen(text);
-    for (; count > 0 && at > text; count--)
-        for (at--; at > text && at[-1] != '\n';) at--;
-    return at;
-}
-
 void cli_watch_start(cli_watch *watch, mercer_trainer *trainer, const mercer_plan *plan)
 {
     mercer_solver_kind kind = mercer_solver_kind_of(plan->solver);
@@ -120,7 +111,7 @@ void cli_watch_start(cli_watch *watch, mercer_trainer *trainer, const mercer_pla
 void cli_watch_plan(cli_watch *watch, const mercer_plan *plan)
 {
     if (plan->changes <= watch->told) return;
-    char *lines = cli_copy(last_lines(plan->text, plan->changes - watch->told)), *rest = NULL;
+    char *lines = cli_copy(plan->text + strlen(plan->text) - (plan->changes - watch->told)), *rest = NULL;
     cli_bar_clear(&watch->bar);
     for (char *line = strtok_r(lines, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest))
         cli_say(watch->job->v, "%s", line);

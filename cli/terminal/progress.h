@@ -25,7 +25,7 @@ typedef struct cli_watch {
     int keeps; /* true from the first step on: a signal writes a checkpoint before the program ends */
     double validation_accuracy, validation_loss; /* last known values */
     mercer_trainer *trainer;                     /* NULL until it is created */
-    int64_t told;                                /* number of plan changes that were shown */
+    int64_t told;                                /* bytes of plan changes that were shown */
 } cli_watch;
 
 /* Starts watching the training whose plan was shown. */

@@ -541,7 +541,7 @@ typedef struct mercer_plan {
     int64_t bytes;               /* planned peak memory in bytes, without the caller's data and the model */
     double flops, seconds;       /* estimates for the whole training run: operations, wall-clock time */
     char text[MERCER_PLAN_TEXT]; /* explanation of every choice, one line each */
-    int64_t changes;             /* changes that training has made to the plan: the last lines of the text */
+    int64_t changes;             /* changes that training has made to the plan: bytes at the end of the text */
 } mercer_plan;
 
 /* Reasons why training ended. */

@@ -117,7 +117,9 @@ typedef struct mercer_table_column {
 
 /* Creates a dataset without targets from the columns of a table, encoded like a table from a file (docs/tables.md).
    columns (count) of `rows` rows each are copied. schema: schema of the table in training (mercer_dataset_info); NULL:
-   found from the data. Errors: MISMATCH, SHAPE, DATA, FORMAT. */
+   found from the data. For a value that does not fit its column, mercer_last_error_field returns what was expected:
+   "columns.date", "columns.number", or "columns.order" if the order of day and month is unclear. Errors: MISMATCH,
+   SHAPE, DATA, FORMAT. */
 MERCER_API mercer_status mercer_dataset_from_columns(mercer_dataset **out, mercer_context *context,
                                                      const mercer_table_column *columns, int64_t count, int64_t rows,
                                                      const char *schema);

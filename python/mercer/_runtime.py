@@ -124,11 +124,16 @@ def translate_message(message: str) -> str:
 
 
 def check(status: int, context: Any) -> None:
-    """Raise the exception of a status other than OK, with the library's message; ValueError if it has no other type."""
+    """Raise the exception of a status other than OK, with the library's message; ValueError if it has no other type.
+
+    Its attribute ``field`` is the option that was refused (mercer_last_error_field), or "".
+    """
     if status != 0:
         lib, kinds = _module["lib"], {_module["ERROR_" + name]: kind for name, kind in _EXCEPTIONS.items()}
         message = lib.mercer_last_error(context) or lib.mercer_status_string(status)
-        raise kinds.get(status, ValueError)(translate_message(message.decode("utf-8", "replace")))
+        error = kinds.get(status, ValueError)(translate_message(message.decode("utf-8", "replace")))
+        error.field = lib.mercer_last_error_field(context).decode()
+        raise error
 
 
 def fields(struct: Any) -> list[str]:

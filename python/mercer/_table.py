@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import datetime
 import json
-import re
 from collections import Counter
 from typing import Any
 
@@ -20,12 +19,12 @@ from ._model import Dataset, _texts
 EPOCH = np.datetime64("2000-01-01", "ns")  # the library represents dates as days since then
 LEAST_ROWS, MOST_WARNINGS = 32, 8  # as in the library for files: fewer rows may be in order by chance
 
-# Remedies in pandas for errors of the library, by a part of the message.
-HINTS = (
-    ("is not a date, but", "pandas.to_datetime(X[{0}], errors='coerce'), or X[{0}].astype('category')"),
-    ("is not a number, but", "pandas.to_numeric(X[{0}], errors='coerce'), or X[{0}].astype('category')"),
-    ("the order of day and month", "pandas.to_datetime(X[{0}], dayfirst=True), or dayfirst=False"),
-)
+# Remedies in pandas for columns that the library refuses, by what it expected (mercer_last_error_field).
+HINTS = {
+    "columns.date": "pandas.to_datetime(X[column], errors='coerce'), or X[column].astype('category')",
+    "columns.number": "pandas.to_numeric(X[column], errors='coerce'), or X[column].astype('category')",
+    "columns.order": "pandas.to_datetime(X[column], dayfirst=True), or dayfirst=False",
+}
 
 
 def as_frame(X: Any) -> Any:
@@ -215,17 +214,6 @@ def _columns(table: Any, unique: bool) -> list[dict[str, Any]]:
     return [{"name": name, **_column(table.iloc[:, j], name)} for j, name in enumerate(names)]
 
 
-def _explain_error(text: str) -> str:
-    """Rewrite an error message of the library for data frames, with a remedy in pandas if there is one."""
-    if text.startswith("columns: "):
-        text = text.removeprefix("columns: ")
-        return f"X {text}" if text.startswith("has ") else f"X: {text}"
-    place = re.match(r"column ('.*?')(,|:| )", text)
-    hint = next((hint for part, hint in HINTS if part in text), None)
-    code = f": {hint.format(place[1])}" if hint and place else ""
-    return f"X, {text}{code}" if text.startswith("column ") else f"X: {text}"
-
-
 def missing_columns(schema: str | None) -> list[str]:
     """Return the columns that have missing values in a schema: quoted names, or indices of columns without names.
 
@@ -259,6 +247,7 @@ def encode(context: Context, table: Any, schema: str | None = None) -> tuple[Arr
     try:
         data._make("mercer_dataset_from_columns", context, structs, len(columns), len(table), given)
     except ValueError as error:
-        raise type(error)(_explain_error(str(error))) from None
+        hint = HINTS.get(getattr(error, "field", ""))
+        raise type(error)(f"X, {error}" + (f": {hint}" if hint else "")) from None
     info = data.info()
     return data.read()[0], info["schema"], info["feature_names"]

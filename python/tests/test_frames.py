@@ -95,7 +95,7 @@ def test_a_few_bad_cells():
     frame = pandas.DataFrame({"when": when, "a": np.arange(400) % 7 + 0.5})
     message = (
         r"^X, column 'when', row 59: '2020-02-30' is not a date, but 399 of 400 values are; make it a missing value, or make "
-        r"the column a category: pandas.to_datetime\(X\['when'\], errors='coerce'\), or X\['when'\].astype\('category'\)$"
+        r"the column a category: pandas.to_datetime\(X\[column\], errors='coerce'\), or X\[column\].astype\('category'\)$"
     )
     with pytest.raises(ValueError, match=message):
         KernelRegressor().fit(frame, np.arange(400.0))
@@ -104,7 +104,7 @@ def test_a_few_bad_cells():
     _, schema, names = encode(Context(), frame.assign(when=frame["when"].astype("category")))
     assert names[0] == "when=2020-01-01" and "other" in schema
     rating = pandas.DataFrame({"rating": ["4", "5", "-", *["3"] * 97]})
-    with pytest.raises(ValueError, match=r"^X, column 'rating', row 2: '-' is not a number.*pandas.to_numeric\(X\['rating'\]"):
+    with pytest.raises(ValueError, match=r"^X, column 'rating', row 2: '-' is not a number.*pandas.to_numeric\(X\[column\]"):
         encode(Context(), rating)
 
 
@@ -272,9 +272,9 @@ def test_columns_that_cannot_be_used(frame):
     with pytest.raises(ValueError, match="^X, column 'tags': values of type list are neither numbers nor text"):
         KernelRegressor().fit(frame.assign(tags=[[1, 2]] * len(frame)), y)
     model = KernelRegressor(random_state=0, ridge=1e-3).fit(frame, y)
-    with pytest.raises(ValueError, match="^X has 2 columns named 'city'"):
+    with pytest.raises(ValueError, match="^X, columns: has 2 columns named 'city'"):
         model.predict(twice)
-    with pytest.raises(ValueError, match="^X has no column 'city', which the model was trained on"):
+    with pytest.raises(ValueError, match="^X, columns: has no column 'city', which the model was trained on"):
         model.predict(frame.drop(columns="city"))
 
 

@@ -132,6 +132,7 @@ mercer_status mrc_fit_choose_size(mercer_fitting *self)
     const mercer_fit_options *options = &self->request->options;
     self->report.members = mrc_fit_member_count(self);
     self->search_report.more_centers = (double)NAN;
+    if (self->search_report.steps) MRC_TRY(mrc_fit_choose_ridge(self)); /* plans depend on it */
     if (self->searches) size_of_search(self);
     int64_t p = mrc_fit_center_count(self), n = self->info.rows;
     if (p <= n || self->model || options->centers.given || mrc_fit_is_augmented(options)) return MERCER_OK;
@@ -318,9 +319,7 @@ mercer_status mrc_stage_size(mercer_fitting *self)
 {
     MRC_TRY(mrc_fit_choose_size(self));
     if (self->model_exists) MRC_TRY(mrc_fit_check_model(self));
-    bool resumed = self->record.resumes != NULL; /* the checkpoint has the ridge */
-    bool known = self->record.ridge > 0 || mrc_fit_has_no_ridge(self->request) || resumed;
-    if (!known) MRC_TRY(mrc_fit_choose_ridge(self));
+    MRC_TRY(mrc_fit_choose_ridge(self));
     mrc_fit_record_size(self);
     return MERCER_OK;
 }

@@ -203,11 +203,13 @@ static mercer_status read_search(mercer_fitting *self, const json_t *search)
     return read_steps(self, json_object_get(search, "steps"));
 }
 
-/* Restores effort, ridge and search results from a record; checkpoints of older versions have none. */
+/* Restores effort, ridge and search results from a record. */
 static mercer_status read_record(mercer_fitting *self, const char *path, const char *text)
 {
     const mercer_fit_options *options = &self->request->options;
     json_auto_t *all = text ? json_loads(text, 0, NULL) : NULL;
+    if (!all)
+        return mrc_fail(self->context, MERCER_ERROR_MISMATCH, "%s: was not written by a fit of this version", path);
     const json_t *search = json_object_get(all, "search");
     int effort = (int)read_number(json_object_get(all, "effort"), MRC_MOST_EFFORT);
     if (effort > 0 && options->search.effort > 0 && !(options->search.budget > 0) && effort != options->search.effort)

@@ -77,10 +77,6 @@ mercer_status mrc_stage_plan(mercer_fitting *self)
     mercer_plan *plan = self->plan;
     plan->struct_size = sizeof *plan;
     MRC_TRY(mercer_trainer_plan(self->trainer, plan, &self->source));
-    if (self->record.resumes && self->record.ridge == 0) { /* checkpoints of older versions have no record */
-        self->record.ridge = plan->lambda;
-        mrc_fit_record_size(self);
-    }
     mrc_fit_predict(self, plan);
     record_solver(self, plan);
     mrc_fit_complete_plan(self, plan);

@@ -174,6 +174,8 @@ mrc_origin mrc_fit_origin(const mercer_fitting *self, bool given, mrc_origin oth
 void mrc_fitting_fill(const mercer_fitting *self, mercer_fit_report *report);
 /* Stores a summary of the training in the model's note. */
 mercer_status mrc_fit_write_note(const mercer_fitting *self);
+/* Reads ridge and total weight of the samples from the note of a fit. Returns false if the model has no such note. */
+bool mrc_fit_read_note(const mercer_model *model, double *ridge, double *weight);
 
 /* fit_train.c: returns the trainer's options, completed by the decisions of the record. */
 mercer_train_options mrc_fit_train_options(const mercer_fitting *self);
@@ -242,7 +244,8 @@ mercer_status mrc_fit_set_record(const mercer_fitting *self);
 mercer_status mrc_fit_find_units(mercer_fitting *self);
 mercer_status mrc_fit_set_units(mercer_fitting *self);
 
-/* ridge.c: chooses record.ridge by the error on held-out rows, for the chosen kernel and preprocessing. */
+/* ridge.c: sets record.ridge unless it is given or restored from a checkpoint: the result of the search, the ridge of
+   the model's note, or a search by the error on held-out rows. No other function chooses it. */
 mercer_status mrc_fit_choose_ridge(mercer_fitting *self);
 
 /* fit_centers.c: sets record.centers and record.converge of a fit that searches, unless they are given. */

@@ -270,7 +270,6 @@ static mercer_status take_result(mercer_fitting *self, const mrc_search_result *
     self->preprocess = found->preprocess, self->applied = self->preprocess, self->kernel = found->kernel;
     report->points = mrc_preprocess_dtype(self->preprocess, self->info.dtype);
     MRC_TRY(mrc_kernel_print(self->context, &self->kernel, report->kernel, sizeof report->kernel, NULL));
-    if (!given) self->record.ridge = found->report.ridge * total;
     if (given && !(found->report.error <= RIDGE_LOSS * found->better_error))
         mrc_warn(
             self->context, "lambda",

@@ -94,6 +94,17 @@ static json_t *real_number(double value)
     return isfinite(value) ? json_real(value) : json_null();
 }
 
+#define PROGRAM "mercer train" /* by this value of "program" readers recognize notes of fits */
+
+bool mrc_fit_read_note(const mercer_model *model, double *ridge, double *weight)
+{
+    json_auto_t *note = model->note ? json_loads(model->note, 0, NULL) : NULL;
+    const char *program = json_string_value(json_object_get(note, "program"));
+    *ridge = json_number_value(json_object_get(note, "ridge"));
+    *weight = json_number_value(json_object_get(note, "weight"));
+    return program && strcmp(program, PROGRAM) == 0 && *ridge > 0 && *weight > 0;
+}
+
 /* Returns a summary for the model file, as JSON. It contains neither times nor names of files, so that fits with the
    same result write identical files. Readers recognize it by the program's name. */
 static char *training_note(const mercer_fitting *self)
@@ -101,12 +112,12 @@ static char *training_note(const mercer_fitting *self)
     const mercer_report *report = &self->training;
     const mercer_fit_options *options = &self->request->options;
     const char *method = options->centers.given ? "file" : mrc_fit_center_method(self);
-    json_auto_t *note = json_pack("{ss ss ss sI sI sI sI sI so so ss}", "program", "mercer train", "solver",
-                                  report->plan->solver, "projector", report->plan->projector, "rows",
-                                  (json_int_t)self->info.rows, "epochs", (json_int_t)report->epochs, "samples",
-                                  (json_int_t)report->samples, "batch", (json_int_t)report->plan->batch, "seed",
-                                  (json_int_t)options->run.seed, "train_loss", real_number(report->train_loss),
-                                  "validation_loss", real_number(report->validation_loss), "center_method", method);
+    json_auto_t *note =
+        json_pack("{ss ss ss sI sI sI sI sI so so ss}", "program", PROGRAM, "solver", report->plan->solver, "projector",
+                  report->plan->projector, "rows", (json_int_t)self->info.rows, "epochs", (json_int_t)report->epochs,
+                  "samples", (json_int_t)report->samples, "batch", (json_int_t)report->plan->batch, "seed",
+                  (json_int_t)options->run.seed, "train_loss", real_number(report->train_loss), "validation_loss",
+                  real_number(report->validation_loss), "center_method", method);
     if (self->info.task == MERCER_TASK_CLASSIFICATION) {
         json_object_set_new(note, "train_accuracy", real_number(report->train_accuracy));
         json_object_set_new(note, "validation_accuracy", real_number(report->validation_accuracy));

@@ -96,10 +96,10 @@ static mercer_status check_bandwidth(mercer_context *context, const mercer_fit_o
 {
     const char *kernel = options->kernel.spec ? options->kernel.spec : MRC_DEFAULT_KERNEL;
     if (!open)
-        return mrc_fail(
-            context, MERCER_ERROR_ARGUMENT, "bandwidth: kernel %s %s", options->kernel.function ? "given" : kernel,
-            options->kernel.function || strstr(kernel, "bandwidth=") ? "already has a bandwidth; set only one"
-                                                                     : "has no bandwidth; remove it");
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "kernel %s %s", options->kernel.function ? "given" : kernel,
+                        options->kernel.function || strstr(kernel, "bandwidth=")
+                            ? "already has a bandwidth; set only one"
+                            : "has no bandwidth; leave bandwidth out");
     if (!(options->kernel.bandwidth > 0))
         return mrc_fail(context, MERCER_ERROR_ARGUMENT, "bandwidth is %g; it must be above 0, or 0 (automatic)",
                         options->kernel.bandwidth);

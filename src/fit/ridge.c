@@ -27,13 +27,13 @@
 #include "model/model.h"
 #include "plan/plan.h"
 
-#include <jansson.h>
 #include <math.h>
 #include <string.h>
 
 enum { MOST_ROWS = 8192, MOST_CENTERS = 1024, LEAST_ROWS = 20, RIDGES = 8 };
 static const double relative_ridges[RIDGES] = {1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1};
 #define DEFAULT_RIDGE 1e-3
+#define PLANNED_RIDGE 1e-6 /* of a plan from sizes, without data: costs do not depend on it */
 #define SLACK         0.01
 
 typedef struct ridge_search {
@@ -130,28 +130,30 @@ static mercer_status search_ridge(ridge_search *self, double *ridge)
     return compare_ridges(self, ridge);
 }
 
-/* Sets record.ridge to the ridge of the model's note, in proportion to the total weight of the samples. Returns false
-   if the model has no such note. */
-static bool recall_ridge(mercer_fitting *self)
+/* Searches the ridge, per unit of weight, by small fits. *ridge is not changed if the rows do not determine one. */
+static mercer_status search_alone(mercer_fitting *self, double *ridge)
 {
-    json_auto_t *note = self->model && self->model->note ? json_loads(self->model->note, 0, NULL) : NULL;
-    const json_t *ridge = json_object_get(note, "ridge"), *weight = json_object_get(note, "weight");
-    double before = json_number_value(weight), now = mrc_fit_count_samples(self->data);
-    if (!(json_number_value(ridge) > 0) || !(before > 0)) return false;
-    self->record.ridge = json_number_value(ridge) * (before == now ? 1 : now / before);
-    return true;
+    double relative = DEFAULT_RIDGE;
+    MRC_SCOPE(scope, self->context);
+    ridge_search task = {.fitting = self, .scope = &scope, .scale = 1};
+    mercer_status status = search_ridge(&task, &relative);
+    mrc_free(self->context, task.split.rows);
+    *ridge = relative * task.scale;
+    return status;
 }
 
 mercer_status mrc_fit_choose_ridge(mercer_fitting *self)
 {
-    if (recall_ridge(self)) return MERCER_OK;
-    double ridge = DEFAULT_RIDGE;
-    MRC_SCOPE(scope, self->context);
-    ridge_search task = {.fitting = self, .scope = &scope, .scale = 1};
-    mercer_status status = search_ridge(&task, &ridge);
-    mrc_free(self->context, task.split.rows);
-    MRC_TRY(status);
-    self->search_report.ridge = ridge * task.scale;
-    self->record.ridge = ridge * task.scale * mrc_fit_count_samples(self->data);
+    mercer_search_report *report = &self->search_report;
+    double noted, before, ridge = PLANNED_RIDGE;
+    if (self->record.ridge > 0 || mrc_fit_has_no_ridge(self->request) || self->record.resumes) return MERCER_OK;
+    double now = self->data ? mrc_fit_count_samples(self->data) : (double)mrc_max(1, self->info.rows);
+    if (self->model && mrc_fit_read_note(self->model, &noted, &before)) {
+        self->record.ridge = noted * (before == now ? 1 : now / before);
+        return MERCER_OK;
+    }
+    if (self->data && !report->steps) MRC_TRY(search_alone(self, &report->ridge));
+    if (self->data) ridge = report->ridge;
+    self->record.ridge = ridge * now;
     return MERCER_OK;
 }

@@ -131,10 +131,7 @@ mercer_status mrc_fit_plan_sizes(mercer_fitting *self, mercer_plan *plan)
     mrc_fit_record_search(self);
     mrc_fit_record_size(self);
     mrc_fit_record_centers(self);
-    /* The ridge is chosen from the data. A plan from sizes uses an arbitrary value, because costs do not depend on
-       it. */
-    if (self->record.ridge == 0 && !mrc_fit_has_no_ridge(self->request))
-        self->record.ridge = 1e-6 * (double)mrc_max(1, self->info.rows);
+    MRC_TRY(mrc_fit_choose_ridge(self));
     MRC_TRY(mrc_fit_plan(self, p, plan));
     mrc_fit_complete_plan(self, plan);
     return MERCER_OK;

@@ -500,7 +500,7 @@ static void tell_refinement(mrc_plan *plan, const mrc_plan *before)
     if (now->cache_data != then->cache_data)
         mrc_plan_say(now, ", K(X,Z) is %s", now->cache_data ? "cached" : "not cached");
     mrc_plan_say(now, "; %s, %.1f s\n", mrc_bytes_text(bytes, now->bytes), now->seconds);
-    now->changes++;
+    now->changes += (int64_t)(strlen(now->text) - strlen(then->text));
 }
 
 mercer_status mrc_refine_plan(mrc_plan *plan, const mrc_plan_request *request, mrc_reason *reason)
@@ -535,11 +535,8 @@ mercer_status mrc_replace_plan(mrc_plan *plan, const mrc_plan_request *request, 
     memcpy(now->text, plan->public_plan.text, sizeof now->text);
     mrc_plan_say(now, "replaced: %s; %snow solver %s\n", why, plan->half_chosen ? "arithmetic accurate, " : "",
                  now->solver);
-    now->changes = plan->public_plan.changes + 1;
-    if (next.half_chosen) {
-        mrc_plan_say_precision(&other, &next);
-        now->changes++;
-    }
+    if (next.half_chosen) mrc_plan_say_precision(&other, &next);
+    now->changes = plan->public_plan.changes + (int64_t)(strlen(now->text) - strlen(plan->public_plan.text));
     *plan = next;
     return MERCER_OK;
 }

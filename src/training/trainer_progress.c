@@ -115,11 +115,12 @@ void mrc_trainer_log_precision(mrc_trainer *self)
 {
     const mrc_job *job = &self->job;
     mercer_plan *plan = &self->job.plan.public_plan;
+    size_t before = strlen(plan->text);
     if (!job->plan.half_chosen || self->rounding_rows == 0) return;
     mrc_plan_say(plan, "arithmetic fast, confirmed: on %lld %s rounding changes the loss by %.1e (limit %.1e)\n",
                  (long long)self->rounding_rows, job->options.validation_X ? "held-out rows" : "samples",
                  self->rounding, mrc_rounding_limit(job->n));
-    plan->changes++;
+    plan->changes += (int64_t)(strlen(plan->text) - before);
 }
 
 /* ---- Epochs ------------------------------------------------------------------------------------------------------ */

@@ -135,9 +135,12 @@ static mercer_status fail_word(const builder *self, int64_t j, int64_t row, cons
         [MRC_KIND_NUMBER] = "number", [MRC_KIND_BOOLEAN] = "boolean", [MRC_KIND_DATE] = "date"};
     char place[MRC_LOCATION_CHARS], text[MRC_EXCERPT_CHARS];
     const mrc_level at = {.line = row};
-    return mrc_fail(self->context, MERCER_ERROR_MISMATCH, "%s: '%s' is not a %s, but the model was trained on one",
-                    mrc_level_location(&self->cells, j, &at, place), mrc_excerpt(text, word, (int64_t)strlen(word)),
-                    kinds[self->cells.columns[j].kind]);
+    static const char *const fields[] = {
+        [MRC_KIND_NUMBER] = "columns.number", [MRC_KIND_BOOLEAN] = "columns", [MRC_KIND_DATE] = "columns.date"};
+    const mrc_kind kind = self->cells.columns[j].kind;
+    return mrc_fail_at(
+        self->context, fields[kind], MERCER_ERROR_MISMATCH, "%s: '%s' is not a %s, but the model was trained on one",
+        mrc_level_location(&self->cells, j, &at, place), mrc_excerpt(text, word, (int64_t)strlen(word)), kinds[kind]);
 }
 
 /* Fills a column of numbers, booleans or dates from words. */

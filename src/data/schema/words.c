@@ -70,10 +70,10 @@ static mercer_status refuse_level(const survey *self, int64_t k, bool date, int6
     mrc_column_option(cells, self->column, option);
     const char *what = date ? "date" : "number";
     if (!cells->path)
-        return mrc_fail(cells->context, MERCER_ERROR_DATA,
-                        "%s: '%s' is not a %s, but %lld of %lld values are; make it a missing value, or make the "
-                        "column a category",
-                        place, text_of(self, k, word), what, (long long)(values - bad), (long long)values);
+        return mrc_fail_at(cells->context, date ? "columns.date" : "columns.number", MERCER_ERROR_DATA,
+                           "%s: '%s' is not a %s, but %lld of %lld values are; make it a missing value, or make the "
+                           "column a category",
+                           place, text_of(self, k, word), what, (long long)(values - bad), (long long)values);
     return mrc_fail(cells->context, MERCER_ERROR_DATA,
                     "%s: '%s' is not a %s, but %lld of %lld values are; if it means \"no value\", add --missing='%s'; "
                     "if these are categories, add --columns '%s:category'",
@@ -100,10 +100,10 @@ static mercer_status refuse_ambiguous(const survey *self)
     mrc_column_option(cells, self->column, option);
     text_of(self, 0, word);
     if (!cells->path)
-        return mrc_fail(cells->context, MERCER_ERROR_DATA,
-                        "%s: the order of day and month in dates such as '%s' is unclear; convert the column to "
-                        "dates",
-                        place, word);
+        return mrc_fail_at(cells->context, "columns.order", MERCER_ERROR_DATA,
+                           "%s: the order of day and month in dates such as '%s' is unclear; convert the column to "
+                           "dates",
+                           place, word);
     return mrc_fail(cells->context, MERCER_ERROR_DATA,
                     "%s: the order of day and month in dates such as '%s' is unclear; add --columns '%s:date-dmy' "
                     "or '%s:date-mdy'",
