@@ -537,8 +537,8 @@ static void test_cg_of_a_singular_kernel(void **state)
         mercer_model_free(fit(data, &options, &report));
         bool far = training.train_loss > 0.05; /* optimum: 0.01, the variance of the noise */
         assert_that(!far || cases[i].may_be_far, "case %zu: loss %g", i, training.train_loss);
-        assert_that(warns("cg ended far from the optimum: small eigenvalues") == far, "case %zu: loss %g, gradient %g", i,
-                    training.train_loss, training.projection_residual_last);
+        assert_that(warns("cg ended far from the optimum: small eigenvalues") == far, "case %zu: loss %g, gradient %g",
+                    i, training.train_loss, training.projection_residual_last);
         far_count += far;
     }
     assert_true(far_count > 0);
