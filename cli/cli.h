@@ -39,6 +39,9 @@ typedef enum cli_exit {
 /* The options of one call, from defaults, configuration file, environment and command line. */
 typedef struct cli_values cli_values;
 
+/* Separates the files in a value of --x that names several, as in mercer_dataset_options.x. */
+#define CLI_FILE_SEPARATOR "\x1f"
+
 /* Getters of option values. `name` is the long name without dashes; a name that the command does not have is a bug
    (exit code 70). Values were validated when they were read. */
 const char *cli_text(const cli_values *v, const char *name);     /* NULL if not set */

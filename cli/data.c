@@ -199,7 +199,9 @@ int cli_check_data(const cli_values *v)
     const char *x = cli_text(v, "x"), *data = cli_text(v, "data"), *synth = cli_text(v, "synth");
     int sources = (x != NULL) + (data != NULL) + (synth != NULL);
     if (sources == 0)
-        return cli_error(CLI_USAGE, "%s: no data; add --x FILE, --data DIR or --synth SPEC", cli_command_name(v));
+        return cli_error(CLI_USAGE,
+                         "%s: no data; name a table, as in mercer %s %sTABLE, or add --data DIR or --synth SPEC",
+                         cli_command_name(v), cli_command_name(v), cli_has(v, "model") ? "MODEL " : "");
     if (sources > 1)
         return cli_error(CLI_USAGE, "%s: only one of --x, --data and --synth can be given; remove the others",
                          cli_command_name(v));

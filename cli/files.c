@@ -115,7 +115,7 @@ static void add_pattern(list *all, const char *option, const char *text)
 }
 
 /* Adds an input: a file, a folder, or a pattern. */
-static void add_input(list *all, const char *option, const char *path)
+static void add_path(list *all, const char *option, const char *path)
 {
     struct stat state;
     glob_t found = {0};
@@ -130,6 +130,21 @@ static void add_input(list *all, const char *option, const char *path)
             for (size_t i = 0; i < found.gl_pathc; i++) add_file(all, option, found.gl_pathv[i], 0);
     }
     globfree(&found);
+}
+
+/* Adds the inputs of an option, which may be a list of several. */
+static void add_input(list *all, const char *option, const char *paths)
+{
+    struct stat state;
+    if (strchr(paths, CLI_FILE_SEPARATOR[0]) == NULL || lstat(paths, &state) == 0) {
+        add_path(all, option, paths);
+        return;
+    }
+    CLI_OWNED(cli_drop) char *copy = cli_copy(paths);
+    char *rest = NULL;
+    for (char *path = strtok_r(copy, CLI_FILE_SEPARATOR, &rest); path != NULL;
+         path = strtok_r(NULL, CLI_FILE_SEPARATOR, &rest))
+        add_path(all, option, path);
 }
 
 static void add_output(list *all, const char *option, const char *path)
@@ -158,7 +173,8 @@ static void collect_files(list *all, const cli_values *v)
         else if (cli_path_in(option, text) > 0)
             add_input(all, shown, text + cli_path_in(option, text));
     }
-    int named = command->words != NULL && (strcmp(command->words, "FILE") == 0 || strcmp(command->words, "DIR") == 0);
+    int named = command->words != NULL && !cli_has(v, "x") &&
+                (strcmp(command->words, "FILE") == 0 || strcmp(command->words, "DIR") == 0);
     if (named && cli_positional(v, 0) != NULL) add_input(all, command->positional, cli_positional(v, 0));
 }
 

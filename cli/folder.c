@@ -148,12 +148,20 @@ int cli_folder_begin(cli_folder *folder, const cli_values *v)
     return cli_folder_write(folder, v);
 }
 
-/* Returns the path as an absolute path. Release with free. */
-static char *absolute_path(const char *path)
+/* Returns a path, or several of a list, as absolute paths. Release with free. */
+static char *absolute_path(const char *paths)
 {
-    char *here = path[0] != '/' ? getcwd(NULL, 0) : NULL;
-    char *result = here != NULL ? cli_format("%s/%s", here, path) : cli_copy(path);
-    free(here);
+    struct stat state;
+    CLI_OWNED(cli_drop) char *here = getcwd(NULL, 0);
+    int list = strchr(paths, CLI_FILE_SEPARATOR[0]) != NULL && lstat(paths, &state) != 0;
+    char *result = NULL;
+    for (const char *at = paths; at != NULL;) {
+        size_t length = list ? strcspn(at, CLI_FILE_SEPARATOR) : strlen(at);
+        int whole = at[0] == '/' || here == NULL;
+        result = cli_append(result, "%s%s%s%.*s", result != NULL ? CLI_FILE_SEPARATOR : "", whole ? "" : here,
+                            whole ? "" : "/", (int)length, at);
+        at = at[length] != '\0' ? at + length + 1 : NULL;
+    }
     return result;
 }
 

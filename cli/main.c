@@ -15,8 +15,8 @@ static int read_options(cli_values *v, int count, char **arguments, int *help)
     CLI_TRY(cli_parse(v, count, arguments, help));
     if (*help) return CLI_OK;
     CLI_TRY(cli_read_environment(v));
-    if (!cli_has(v, "config") || cli_text(v, "config") == NULL) return CLI_OK;
-    return cli_read_config(v, cli_text(v, "config"));
+    if (cli_has(v, "config") && cli_text(v, "config") != NULL) CLI_TRY(cli_read_config(v, cli_text(v, "config")));
+    return cli_take_positional(v);
 }
 
 static int run_command(const cli_command *command, int count, char **arguments)
@@ -25,7 +25,7 @@ static int run_command(const cli_command *command, int count, char **arguments)
     int help = 0;
     CLI_TRY(read_options(v, count, arguments, &help));
     if (help) {
-        cli_print_help(stdout, command);
+        cli_print_help(stdout, command, help > 1);
         return CLI_OK;
     }
     if (cli_has(v, "print-config") && cli_flag(v, "print-config")) return cli_print_config(v);

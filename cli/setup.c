@@ -238,12 +238,13 @@ static int open_metric(cli_job *job, const char *path)
 
 /* Resolves --calibrate auto: class probabilities are calibrated, as in the Python estimators, unless
    --validation-fraction 0 forbids holding out rows. The test part of a folder is never used: a model calibrated on
-   it could not be tested on it. */
+   it could not be tested on it. In the same cases the model is scored on held-out rows. */
 static void resolve_calibration(cli_job *job)
 {
     const cli_values *v = job->v;
     int tests = job->validation != NULL && cli_text(v, "x-val") == NULL;
     int refused = cli_given(v, "validation-fraction") && cli_number(v, "validation-fraction") == 0;
+    if (!tests && !refused) job->options.validation.score = MERCER_ON;
     if (tests && job->options.validation.intervals == MERCER_AUTO) job->options.validation.intervals = MERCER_OFF;
     if (job->options.validation.calibrate != MERCER_AUTO) return;
     if (tests)

@@ -42,9 +42,24 @@ void cli_metrics_free(cli_metrics *metrics)
     metrics->evaluation = NULL;
 }
 
-mercer_status cli_load_model(const cli_values *v, mercer_context *context, mercer_model **out)
+/* Returns whether a file begins like a model: 8 bytes with the size of a JSON header, then the header. */
+static int begins_like_model(const char *path)
 {
-    return mercer_model_load(out, context, cli_comm(), cli_text(v, "model"));
+    char head[9] = "";
+    FILE *file = fopen(path, "rb");
+    if (file == NULL) return 1; /* another error */
+    size_t length = fread(head, 1, sizeof head, file);
+    fclose(file);
+    return length == sizeof head && head[8] == '{';
+}
+
+int cli_load_model(const cli_values *v, mercer_context *context, mercer_model **out)
+{
+    const char *path = cli_text(v, "model");
+    mercer_status status = mercer_model_load(out, context, cli_comm(), path);
+    if (status == MERCER_ERROR_FORMAT && !begins_like_model(path))
+        return cli_error(CLI_DATA, "%s: is not a Mercer model; name the file that mercer train wrote", path);
+    return cli_check(context, status);
 }
 
 int cli_open_for_model(const cli_values *v, mercer_context *context, const mercer_model *model, int unlabeled,
@@ -101,7 +116,7 @@ int cli_eval(const cli_values *v)
     CLI_TRY(cli_check_data(v));
     CLI_TRY(cli_context(v, &context));
     cli_bar_init(&bar, v);
-    CLI_TRY(cli_check(context, cli_load_model(v, context, &model)));
+    CLI_TRY(cli_load_model(v, context, &model));
     CLI_TRY(find_level(v, context, model, &level));
     CLI_TRY(cli_open_for_model(v, context, model, 0, &dataset));
     CLI_TRY(cli_evaluate(model, context, dataset, cli_data_name(v), level, &bar, &metrics));

@@ -161,12 +161,12 @@ int cli_explain(const cli_values *v)
     CLI_OWNED(cli_drop_context) mercer_context *context = NULL;
     CLI_OWNED(cli_drop_model) mercer_model *model = NULL;
     CLI_OWNED(cli_drop_dataset) mercer_dataset *data = NULL;
-    int permutes = cli_flag(v, "permutation");
+    int permutes = !cli_flag(v, "gradients");
     CLI_TRY(cli_check_data(v));
-    if (permutes == cli_flag(v, "gradients"))
-        return cli_error(CLI_USAGE, "explain: no method is selected; add --permutation or --gradients");
+    if (!permutes && cli_flag(v, "permutation"))
+        return cli_error(CLI_USAGE, "explain: --permutation and --gradients exclude each other; remove one of them");
     CLI_TRY(cli_context(v, &context));
-    CLI_TRY(cli_check(context, cli_load_model(v, context, &model)));
+    CLI_TRY(cli_load_model(v, context, &model));
     CLI_TRY(cli_open_for_model(v, context, model, !permutes, &data));
     return (permutes ? explain_permutation : explain_gradients)(v, context, model, data);
 }

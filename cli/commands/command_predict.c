@@ -215,7 +215,7 @@ int cli_predict(const cli_values *v)
     CLI_TRY(cli_check_output(cli_text(v, "output")));
     CLI_TRY(cli_context(v, &p.context));
     cli_catch_signals();
-    CLI_TRY(cli_check(p.context, cli_load_model(v, p.context, &p.model)));
+    CLI_TRY(cli_load_model(v, p.context, &p.model));
     CLI_TRY(choose_result(&p));
     CLI_TRY(find_intervals(&p));
     CLI_TRY(cli_open_for_model(v, p.context, p.model, 1, &p.dataset));

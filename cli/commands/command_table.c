@@ -5,38 +5,44 @@
 
 #include <string.h>
 
+enum { CLI_TABLES = 1 << 20 }; /* largest number of tables on a command line */
+
 const cli_command cli_commands[] = {
-    {"train", CLI_TRAIN, cli_train, 0, 0, "", "train a model and write it to a file",
+    {"train", CLI_TRAIN, cli_train, 0, CLI_TABLES, "TABLE...", "train a model and write it to a file",
      "Trains f(x) = sum_j alpha_j K(x, z_j) and writes one model file with everything that prediction needs: kernel "
-     "function, preprocessing, names of columns and classes, centers and weights. Only the data and --output are "
-     "required. Options with the default auto are chosen from the data; the plan on stderr reports each choice with "
-     "its reason. With --checkpoint, mercer resume continues an interrupted or killed run and writes a bitwise "
+     "function, preprocessing, names of columns and classes, centers and weights. Several tables, or a quoted pattern, "
+     "are read as one. Options with the default auto are chosen from the data; --verbose shows each choice. The "
+     "reported score is that of held-out rows, which their model was not trained on: of up to 5,000 rows by "
+     "cross-validation, of more on 1 in 20 rows. With --checkpoint, mercer resume continues an interrupted or killed "
+     "run and writes a bitwise "
      "identical model file.",
-     "mercer train --x train.csv --target price -o model.safetensors\n"
+     "mercer train houses.csv --target price\n"
+     "mercer train 'month-*.csv' --target price --budget 2m -o price.safetensors\n"
      "mercer train --data fashion-mnist --kernel laplace:bandwidth=10 --centers 5000 -o model.safetensors\n"
      "mercer train --x x.npy --y y.npy --x-val xv.npy --y-val yv.npy --centers 20k --checkpoint run --log run.jsonl -o "
      "model.safetensors\n"
-     "mercer train --synth digits --rows 20k --centers 1000 -o digits.safetensors",
-     NULL, 0},
+     "mercer train --synth digits --rows 20k --centers 1000",
+     "FILE", 0},
     {"resume", CLI_RESUME, cli_resume, 1, 1, "DIR", "continue a training run that was interrupted",
      "DIR is the --checkpoint folder of mercer train. The training continues from its last checkpoint with the same "
      "options and writes the same bytes as an uninterrupted run. If a data file has changed since the run began, "
      "resume refuses to continue without --force.",
      "mercer resume run", "DIR", 0},
-    {"predict", CLI_PREDICT, cli_predict, 0, 0, "", "labels or values for new samples",
+    {"predict", CLI_PREDICT, cli_predict, 0, CLI_TABLES, "MODEL TABLE...", "labels or values for new samples",
      "Writes one row per sample: the label of a classifier, the values of a regression model. To .npy, whole-number "
      "labels are written as int64, other labels as text, and values as float32 or float64 of shape (n, outputs), or "
      "(n) for one output. To .csv, .tsv, .jsonl, .txt or stdout, each line is a sample; .csv and .tsv begin with "
-     "column names, such as price_predicted for the target price. --probabilities adds the probability of each "
+     "column names, such as price_predicted for the target price. Without --output, stdout receives csv. "
+     "--probabilities adds the probability of each "
      "class. --interval 0.9 adds intervals, or sets of classes, that contain 90 % of the targets. --id-column and "
      "--keep copy columns of a csv file to the output. Columns of a table are matched by name, in any order: "
      "unknown columns are ignored, a missing one is an error. Without names in the data or the model, they are "
      "matched by position. Files may be larger than memory.",
-     "mercer predict -m model.safetensors --x new.npy -o labels.npy\n"
-     "mercer predict -m model.safetensors --x new.csv --scores -o -\n"
-     "mercer predict -m model.safetensors --x new.csv --id-column id --interval 0.9 -o prices.csv",
-     NULL, 0},
-    {"eval", CLI_EVAL, cli_eval, 0, 0, "", "measure the accuracy of a model on labeled samples",
+     "mercer predict houses.safetensors new.csv > prices.csv\n"
+     "mercer predict houses.safetensors new.csv --id-column id --interval 0.9 -o prices.csv\n"
+     "mercer predict -m model.safetensors --x new.npy -o labels.npy",
+     "FILE", 0},
+    {"eval", CLI_EVAL, cli_eval, 0, CLI_TABLES, "MODEL TABLE...", "measure the accuracy of a model on labeled samples",
      "Accuracy is the share of samples whose label is predicted correctly; mse is the mean of (f(x) - y)^2 over "
      "samples and outputs, with one-hot y for a classifier. Regression also reports rmse, mae, r2 and quantiles of "
      "the absolute error. Classification also reports AUC (for more than two classes the mean of each against the "
@@ -44,31 +50,31 @@ const cli_command cli_commands[] = {
      "the coverage. Targets are read from the target column of the model, unless --target or --y is given. "
      "docs/math.md has the formulas. --json prints these metrics, rows and seconds, and the results of --each and "
      "--confusion.",
-     "mercer eval -m model.safetensors --x test.csv\n"
+     "mercer eval houses.safetensors test.csv\n"
      "mercer eval -m model.safetensors --x test.npy --y labels.npy --json\n"
      "mercer eval -m model.safetensors --data fashion-mnist --confusion",
-     NULL, 0},
-    {"plan", CLI_PLAN, cli_plan, 0, 0, "", "show the plan of a training run: choices, memory and time",
+     "FILE", 0},
+    {"plan", CLI_PLAN, cli_plan, 0, CLI_TABLES, "[TABLE...]", "show the plan of a training run: choices, memory and time",
      "Prints the plan of a training run without running it, from data or only from sizes. If the memory is too small, "
      "it reports the number of centers that would fit and exits with code 1.",
      "mercer plan --data fashion-mnist --centers 20k --memory 8G\n"
      "mercer plan --rows 5M --features 784 --outputs 10 --centers 100k --data-type u8 --json",
-     NULL, 0},
+     "FILE", 0},
     {"inspect", CLI_INSPECT, cli_inspect, 1, 1, "FILE", "show and check the contents of a model file",
      "Shows shapes, types, kernel function, preprocessing, classes and a summary of the training, and checks every "
      "size, offset and checksum of the file. If the file is damaged, the exit code is 65. A checkpoint is a model "
      "file, too.",
      "mercer inspect model.safetensors", "FILE", 0},
-    {"explain", CLI_EXPLAIN, cli_explain, 0, 0, "", "show which columns a model depends on",
-     "With --permutation, which needs targets: decrease of R2 or accuracy when a column of the table is permuted "
+    {"explain", CLI_EXPLAIN, cli_explain, 0, CLI_TABLES, "MODEL TABLE...", "show which columns a model depends on",
+     "By default, which needs targets: decrease of R2 or accuracy when a column of the table is permuted "
      "among the rows. A category is permuted as a whole. With --gradients: mean absolute and root mean squared "
      "derivative of the outputs by each feature, summed over the outputs, in the units of the data; features are "
      "sorted by the product with their standard deviation. Features with the same information share their "
      "importance. Gradients are not available for kernels of the inner product.",
-     "mercer explain -m model.safetensors --x test.csv --permutation\n"
-     "mercer explain -m model.safetensors --x test.csv --gradients\n"
+     "mercer explain houses.safetensors test.csv\n"
+     "mercer explain houses.safetensors test.csv --gradients\n"
      "mercer explain -m model.safetensors --x test.npy --gradients --json",
-     NULL, 0},
+     "FILE", 0},
     {"export", CLI_EXPORT, cli_export, 1, 1, "MODEL", "write a model as a C file or an ONNX graph",
      "Writes a model file in another form. c99: a C file with preprocessing, table columns and their categories, "
      "centers, weights, units of the targets and names of the classes; it needs only libm, and its predictions are "
@@ -115,8 +121,9 @@ const cli_command cli_commands[] = {
      "mercer completions bash", "bash|zsh|fish", 0},
     {"man", CLI_MAN, cli_man, 0, 1, "[COMMAND]", "print a manual page",
      "Prints the source of a manual page for man -l.", "mercer man train | man -l -", NULL, 1},
-    {"help", CLI_HELP, cli_help, 0, 1, "[COMMAND]", "show the help of a command", "The same as mercer COMMAND --help.",
-     "mercer help train", NULL, 0},
+    {"help", CLI_HELP, cli_help, 0, 2, "[COMMAND [all]]", "show the help of a command",
+     "The same as mercer COMMAND --help, or with all mercer COMMAND --help all.",
+     "mercer help train\nmercer help train all", NULL, 0},
 };
 const int cli_command_count = (int)(sizeof cli_commands / sizeof cli_commands[0]);
 

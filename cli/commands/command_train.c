@@ -171,8 +171,10 @@ static int prepare_fit(run *r)
     if (status == MERCER_OK || status == MERCER_ERROR_CALLBACK) CLI_TRY(check_signals(r));
     if (status != MERCER_OK) return cli_job_fail(&r->job, status);
     cli_job_look(&r->job);
-    print_decisions(r);
-    if (!cli_flag(r->v, "quiet")) cli_show_plan(&r->job, plan, stderr);
+    if (cli_flag(r->v, "verbose")) {
+        print_decisions(r);
+        cli_show_plan(&r->job, plan, stderr);
+    }
     cli_log_start(r->log, &r->job, r->resumed);
     cli_log_event(r->log, "plan", cli_plan_json(plan));
     cli_log_learned(r->log, &r->job);
@@ -239,6 +241,17 @@ static json_t *summary_json(const run *r, const cli_metrics *metrics, double sec
     return object;
 }
 
+/* Measures the importance of columns, in at most 4 % of the seconds that the run took so far, if its result is shown.
+   Ranks would all have to take part. */
+static json_t *measure_importance(run *r, double seconds)
+{
+    const double share = 0.04;
+    const mercer_dataset *held = r->job.parts.validation;
+    if (cli_comm() != NULL || (cli_flag(r->v, "quiet") && !cli_flag(r->v, "json"))) return NULL;
+    return cli_find_importance(r->job.parts.model, held != NULL ? held : r->job.parts.train, share * seconds,
+                               &r->watch.bar);
+}
+
 static int finish_run(run *r)
 {
     const cli_job *job = &r->job;
@@ -251,6 +264,9 @@ static int finish_run(run *r)
         CLI_TRY(cli_evaluate(job->parts.model, job->context, job->parts.validation, "validation data", 0, &r->watch.bar,
                              &r->metrics));
     const cli_metrics *metrics = job->parts.validation != NULL ? &r->metrics : NULL;
+    cli_score score = cli_find_score(job, metrics);
+    cli_timeline_next(&r->job.timeline, "importance of columns");
+    json_auto_t *importance = measure_importance(r, cli_now() - r->start);
     double seconds = cli_now() - r->start;
     cli_timeline_next(&r->job.timeline, "log");
     cli_log_event(r->log, "plan", cli_plan_json(r->report.plan)); /* with the final numbers */
@@ -266,8 +282,11 @@ static int finish_run(run *r)
         code = cli_folder_write(r->folder, r->v);
     }
     cli_show_summary(job, &r->report, metrics, seconds);
+    cli_show_result(job, &r->report, &score, importance, seconds);
     if (code != CLI_OK || !cli_flag(r->v, "json")) return code;
     json_t *object = summary_json(r, metrics, seconds);
+    json_object_set_new(object, "held_out", cli_score_json(&score));
+    json_object_set_new(object, "importance", importance != NULL ? json_incref(importance) : json_null());
     json_object_set_new(object, "output", cli_json_text(cli_text(r->v, "output")));
     json_object_set_new(object, "kernel", json_string(job->fit.kernel));
     json_object_set_new(object, "centers", json_integer(job->fit.centers));
@@ -288,6 +307,7 @@ static int run_steps(run *r)
     CLI_TRY(cli_job_open(&r->job));
     cli_timeline_next(&r->job.timeline, "splitting data");
     CLI_TRY(cli_job_begin(&r->job));
+    if (!cli_flag(r->v, "verbose")) cli_show_read(&r->job);
     /* The log is opened only after the data: a run that fails earlier leaves existing logs unchanged. */
     CLI_TRY(cli_log_open(&r->log, cli_text(r->v, "log")));
     r->watch.log = r->log;
@@ -327,6 +347,11 @@ static int check_training(const cli_values *v)
     CLI_TRY(cli_check_data(v));
     CLI_TRY(cli_check_job(v));
     CLI_TRY(cli_check_centers(v));
+    if (cli_flag(v, "quiet") && cli_flag(v, "verbose"))
+        return cli_error(CLI_USAGE, "--quiet and --verbose exclude each other; remove one of them");
+    if (!cli_given(v, "output") && access(cli_text(v, "output"), F_OK) == 0 && !cli_flag(v, "force"))
+        return cli_error(CLI_USAGE, "%s exists; add --force to overwrite it, or -o FILE to write another file",
+                         cli_text(v, "output"));
     if (cli_is(v, "output", "-"))
         return cli_error(CLI_USAGE, "--output: a model cannot be written to stdout; name a file");
     CLI_TRY(cli_check_output(cli_text(v, "output")));
@@ -354,6 +379,9 @@ int cli_train(const cli_values *v)
        single process. */
     if (cli_is_mpi())
         cli_values_set(fixed, cli_find_option(cli_values_command(v), "comm"), "mpi", CLI_FROM_COMMAND, "--comm");
+    /* A resumed run writes the same file, also if it exists by then. */
+    cli_values_set(fixed, cli_find_option(cli_values_command(v), "output"), cli_text(v, "output"), CLI_FROM_COMMAND,
+                   "--output");
     CLI_OWNED(cli_drop_folder) cli_folder *folder = NULL;
     if (cli_text(v, "checkpoint") != NULL) {
         folder = cli_folder_new(cli_text(v, "checkpoint"));
@@ -366,13 +394,13 @@ int cli_train(const cli_values *v)
 /* Sets `train` to the options of the original run, overridden by those that resume may change. */
 static int resumed_values(const cli_values *v, const cli_folder *folder, cli_values *train)
 {
-    static const char *const changeable[] = {"threads",  "device", "log",   "checkpoint-every",
-                                             "deadline", "json",   "quiet", "color"};
+    static const char *const changeable[] = {"threads", "device",  "log",  "checkpoint-every", "deadline", "json",
+                                             "quiet",   "verbose", "color"};
     CLI_TRY(cli_take_config(train, folder->options, folder->config, CLI_FROM_CONFIG));
     for (size_t i = 0; i < sizeof changeable / sizeof changeable[0]; i++) {
         const cli_option *option = cli_find_option(cli_values_command(train), changeable[i]);
         /* The output mode of the first run does not carry over. */
-        int talk = strcmp(changeable[i], "json") == 0 || strcmp(changeable[i], "quiet") == 0;
+        int talk = cli_has_word("json|quiet|verbose", changeable[i]);
         if (talk)
             CLI_TRY(cli_values_set(train, option, cli_flag(v, changeable[i]) ? "true" : "false", CLI_FROM_COMMAND, ""));
         else if (cli_given(v, changeable[i]))

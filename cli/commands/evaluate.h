@@ -20,8 +20,8 @@ void cli_metrics_free(cli_metrics *metrics);
 /* Returns the number of rows per block: about 32 MiB, between 64 and 8192 rows. */
 int64_t cli_block_rows(int64_t features, int64_t outputs);
 
-/* Loads --model, or this rank's shard of it. */
-mercer_status cli_load_model(const cli_values *v, mercer_context *context, mercer_model **out);
+/* Loads --model, or this rank's shard of it. Prints errors. Returns an exit code. */
+int cli_load_model(const cli_values *v, mercer_context *context, mercer_model **out);
 
 /* Opens data for a model, with its classes and its number of features; data that do not match the model are an error.
    unlabeled: do not read targets. Prints errors. Returns an exit code. */

@@ -129,7 +129,7 @@ int cli_read_config(cli_values *v, const char *path)
 static int is_configurable(const cli_values *v, const cli_option *option)
 {
     int unless_default = strcmp(option->name, "kernel") == 0 || strcmp(option->name, "effort") == 0 ||
-                         strcmp(option->name, "validation-fraction") == 0;
+                         strcmp(option->name, "validation-fraction") == 0 || strcmp(option->name, "output") == 0;
     if (unless_default && cli_values_origin(v, option) == CLI_FROM_DEFAULT) return 0;
     return strcmp(option->name, "help") != 0 && strcmp(option->name, "config") != 0 &&
            strcmp(option->name, "print-config") != 0;

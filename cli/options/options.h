@@ -125,8 +125,12 @@ int cli_has_word(const char *words, const char *word);
 
 /* ---- The command line (parse.c) and configuration files (config.c) ----------------------------------------------- */
 
-/* Parses the arguments after the command's name into v. *help is set if --help is among them. Returns an exit code. */
+/* Parses the arguments after the command's name into v. *help: 1 if --help is among them, 2 for --help all. Returns an
+   exit code. */
 int cli_parse(cli_values *v, int count, char **arguments, int *help);
+/* Sets --model and --x from the positional arguments of commands that have them, and outputs that depend on these
+   (positional.c). Returns an exit code. */
+int cli_take_positional(cli_values *v);
 /* Add the values from the environment and from --config. Return an exit code. */
 int cli_read_environment(cli_values *v);
 int cli_read_config(cli_values *v, const char *path);
@@ -150,7 +154,8 @@ json_t *cli_json_text(const char *text);
 /* ---- Texts generated from the tables (help.c, man.c, command_completions.c) -------------------------------------- */
 
 void cli_print_overview(FILE *file);
-void cli_print_help(FILE *file, const cli_command *command);
+/* Prints the help of a command: the common options, or the description and all options. */
+void cli_print_help(FILE *file, const cli_command *command, int all);
 /* Writes the title of an option: "-o, --output FILE". */
 void cli_option_title(char *text, size_t size, const cli_option *option);
 /* Returns the help of an option with its keywords and default. Release with free. */

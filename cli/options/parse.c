@@ -19,6 +19,7 @@ typedef struct reader {
     const cli_command *command;
     char **arguments;
     int count, at;
+    int help_all; /* true after --help all */
 } reader;
 
 /* Sets an option. Repeating an option is an error, because it would silently override the first value; only lists
@@ -37,6 +38,13 @@ static int set_value(reader *r, const cli_option *option, const char *value, con
 /* Reads the value of an option: the text after '=' (or after the letter), or the next argument. */
 static int read_value(reader *r, const cli_option *option, const char *attached, const char *where)
 {
+    int all =
+        attached != NULL ? strcmp(attached, "all") == 0 : r->at < r->count && strcmp(r->arguments[r->at], "all") == 0;
+    if (all && strcmp(option->name, "help") == 0) {
+        r->help_all = 1;
+        r->at += attached == NULL;
+        return set_value(r, option, "true", where);
+    }
     if (option->type == CLI_FLAG) return set_value(r, option, attached != NULL ? attached : "true", where);
     /* A switch without a value is on. */
     int last = r->at >= r->count || r->arguments[r->at][0] == '-';
@@ -84,14 +92,14 @@ static int check_positional(const cli_values *v)
         return cli_error(CLI_USAGE, "%s: %s is missing: mercer %s %s", command->name, command->positional,
                          command->name, command->positional);
     if (count > command->most)
-        return cli_error(CLI_USAGE, "%s: unexpected argument '%s'; quote file patterns, see mercer %s --help",
-                         command->name, cli_positional(v, command->most), command->name);
+        return cli_error(CLI_USAGE, "%s: unexpected argument '%s'; see mercer %s --help", command->name,
+                         cli_positional(v, command->most), command->name);
     return CLI_OK;
 }
 
 int cli_parse(cli_values *v, int count, char **arguments, int *help)
 {
-    reader r = {v, cli_values_command(v), arguments, count, 0};
+    reader r = {v, cli_values_command(v), arguments, count, 0, 0};
     int ended = 0;
     while (r.at < count) {
         const char *argument = arguments[r.at++];
@@ -104,7 +112,7 @@ int cli_parse(cli_values *v, int count, char **arguments, int *help)
         else
             CLI_TRY(read_short_options(&r, argument));
     }
-    *help = cli_flag(v, "help");
+    *help = cli_flag(v, "help") + r.help_all;
     return *help ? CLI_OK : check_positional(v);
 }
 
@@ -129,6 +137,9 @@ int cli_check_required(const cli_values *v)
         if (cli_values_get(v, option) != NULL && cli_values_origin(v, option) != CLI_FROM_DEFAULT) continue;
         char title[64];
         cli_option_title(title, sizeof title, option);
+        if (strcmp(option->name, "model") == 0)
+            return cli_error(CLI_USAGE, "%s: the model is missing: mercer %s %s", command->name, command->name,
+                             command->positional);
         return cli_error(CLI_USAGE, "%s: %s is missing: %s", command->name, title, option->help);
     }
     return CLI_OK;

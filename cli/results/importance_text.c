@@ -97,6 +97,7 @@ enum {
     MOST_COLUMNS = 200,
     POINTS = 16,
     PERMUTED_ROWS = 512,
+    LEAST_ROWS = 64,
     DEPENDENCE_ROWS = 128,
     SHOWN_CLASSES = 4
 };
@@ -124,6 +125,74 @@ static const json_t *levels_of(const json_t *schema, int64_t column)
     }
     return NULL;
 }
+
+/* ---- The result of a training ------------------------------------------------------------------------------------ */
+
+/* Returns the number of columns that a model uses. */
+static int64_t count_columns(const mercer_model *model)
+{
+    mercer_model_info info = cli_model_info(model);
+    json_auto_t *schema = info.schema != NULL ? json_loads(info.schema, 0, NULL) : NULL;
+    const json_t *list = json_object_get(schema, "columns");
+    int64_t count = 0;
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const char *kind = json_string_value(json_object_get(json_array_get(list, i), "kind"));
+        count += kind == NULL || strcmp(kind, "drop") != 0;
+    }
+    return list != NULL ? count : info.features;
+}
+
+/* Returns how many rows can be used in the time: a power of 2, by the time of an evaluation of LEAST_ROWS rows; 0 if
+   even these take too long. */
+static int64_t affordable_rows(mercer_model *model, const mercer_dataset *data, double seconds)
+{
+    double start = cli_now();
+    int64_t rows = PERMUTED_ROWS;
+    mercer_evaluation *evaluation = NULL;
+    mercer_dataset *few = spread_rows(data, LEAST_ROWS);
+    mercer_status status = few != NULL ? mercer_evaluate(&evaluation, model, few, NULL) : MERCER_ERROR_MEMORY;
+    double each = (cli_now() - start) / LEAST_ROWS * (double)count_columns(model);
+    mercer_evaluation_free(evaluation);
+    mercer_dataset_free(few);
+    while (rows >= LEAST_ROWS && (double)rows * each > seconds) rows /= 2;
+    return status == MERCER_OK && rows >= LEAST_ROWS ? rows : 0;
+}
+
+static int draw_importance(void *user, const mercer_progress *progress)
+{
+    cli_bar_draw(user, (double)progress->done / (double)progress->total, "importance of columns", 0);
+    return cli_signal() != 0;
+}
+
+json_t *cli_find_importance(mercer_model *model, const mercer_dataset *data, double seconds, cli_bar *bar)
+{
+    mercer_permutation_options options = MERCER_INIT(mercer_permutation_options);
+    mercer_importance_info info = {.struct_size = sizeof info};
+    mercer_importance *importance = NULL;
+    json_t *list = NULL;
+    if (cli_data_info(data).feature_names == NULL || cli_model_info(model).feature_names == NULL) return NULL;
+    int64_t rows = affordable_rows(model, data, seconds);
+    mercer_dataset *some = rows > 0 ? spread_rows(data, rows) : NULL;
+    options.repeats = 1;
+    options.progress = draw_importance;
+    options.progress_user = bar;
+    if (some != NULL && mercer_permutation_importance(&importance, model, some, &options) == MERCER_OK &&
+        mercer_importance_query(importance, &info) == MERCER_OK) {
+        CLI_OWNED(cli_drop) rank *order = rank_columns(&info);
+        list = json_array();
+        for (int64_t i = 0; i < info.columns; i++) {
+            CLI_OWNED(cli_drop) char *name = column_name(&info, order[i].column);
+            json_array_append_new(list, json_pack("{so so}", "name", cli_json_text(name), "drop",
+                                                  cli_json_real(info.drops[order[i].column])));
+        }
+    }
+    cli_bar_clear(bar);
+    mercer_importance_free(importance);
+    mercer_dataset_free(some);
+    return list;
+}
+
+/* ---- Events of the log ------------------------------------------------------------------------------------------- */
 
 static void log_importance(cli_log *log, const mercer_importance_info *info, const rank *order)
 {

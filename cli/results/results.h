@@ -4,12 +4,13 @@
  *
  * metrics_text.c shows evaluation metrics as lines and tables, as JSON, and as events of a run log. prediction_writer.c
  * writes predictions as csv, tsv, npy, JSON lines or plain text, row by row. importance_text.c shows the importance of
- * columns.
+ * columns. fit_summary.c prints the result of a training.
  */
 #ifndef MERCER_CLI_RESULTS_H
 #define MERCER_CLI_RESULTS_H
 
 #include "commands/evaluate.h"
+#include "job.h"
 
 /* ---- Metrics (metrics_text.c) ------------------------------------------------------------------------------------ */
 
@@ -34,6 +35,29 @@ int cli_show_importance(const cli_values *v, const mercer_importance *importance
    most important ones, as events for the report page. Logs nothing for data without column names, or if the
    computation fails. */
 void cli_log_importance(cli_log *log, mercer_model *model, const mercer_dataset *data);
+
+/* Measures the importance of columns on up to 512 rows of a dataset, or on fewer so that it takes at most about
+   `seconds`: an array of {"name", "drop"} in descending order; NULL if there are no column names, or too many columns
+   for the time. Release with json_decref. */
+json_t *cli_find_importance(mercer_model *model, const mercer_dataset *data, double seconds, cli_bar *bar);
+
+/* ---- The result of a training (fit_summary.c) -------------------------------------------------------------------- */
+
+/* Score on rows that the model was not trained on. */
+typedef struct cli_score {
+    mercer_metrics all;
+    double largest;  /* share of the largest class; NaN for values */
+    const char *how; /* "validation set", "held-out rows" or "cross-validation"; NULL: there is no score */
+} cli_score;
+
+/* Prints what was read. */
+void cli_show_read(const cli_job *job);
+/* Finds the score of a finished fit. metrics: those of the validation rows; NULL: there are none. */
+cli_score cli_find_score(const cli_job *job, const cli_metrics *metrics);
+json_t *cli_score_json(const cli_score *score);
+/* Prints the score, the most important columns, the model file and the next command. importance may be NULL. */
+void cli_show_result(const cli_job *job, const mercer_report *report, const cli_score *score, const json_t *importance,
+                     double seconds);
 
 /* ---- Predictions (prediction_writer.c) --------------------------------------------------------------------------- */
 

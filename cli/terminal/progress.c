@@ -60,6 +60,8 @@ static void draw_progress(cli_watch *watch, const mercer_progress *p, int ended)
         append_value(text, sizeof text, "  validation %.2f %%", 100 * watch->validation_accuracy);
     else if (isfinite(watch->validation_loss))
         append_value(text, sizeof text, "  validation loss %.5f", watch->validation_loss);
+    else if (watch->search_error > 0)
+        append_value(text, sizeof text, "  held-out R2 %.3f in the search", 1 - watch->search_error);
     if (rate >= 10000)
         append_value(text, sizeof text, "  %.0fk rows/s", rate / 1000);
     else if (rate > 0)
@@ -114,7 +116,7 @@ void cli_watch_plan(cli_watch *watch, const mercer_plan *plan)
     char *lines = cli_copy(plan->text + strlen(plan->text) - (plan->changes - watch->told)), *rest = NULL;
     cli_bar_clear(&watch->bar);
     for (char *line = strtok_r(lines, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest))
-        cli_say(watch->job->v, "%s", line);
+        if (cli_flag(watch->job->v, "verbose")) cli_say(watch->job->v, "%s", line);
     free(lines);
     cli_watch_start(watch, watch->trainer, plan);
 }
@@ -149,6 +151,8 @@ int cli_watch_stages(void *user, const mercer_progress *p)
                  1 - p->error);
     else if (strcmp(p->stage, "members") == 0)
         snprintf(text, sizeof text, "model %" PRId64 " of %" PRId64, p->done + 1, p->total);
+    else if (strcmp(p->stage, "calibration") == 0)
+        snprintf(text, sizeof text, "cross-validation, part %" PRId64 " of %" PRId64, p->done + 1, p->total);
     else
         snprintf(text, sizeof text, "%s%s", strcmp(p->stage, "centers") == 0 ? "choosing " : "", p->stage);
     cli_bar_draw(bar, p->total > 0 ? (double)p->done / (double)p->total : -1, text, 0);
@@ -158,6 +162,7 @@ int cli_watch_stages(void *user, const mercer_progress *p)
 int cli_watch_progress(void *user, const mercer_progress *p)
 {
     cli_watch *watch = user;
+    if (strcmp(p->stage, "search") == 0) watch->search_error = p->error;
     if (strcmp(p->stage, "training") != 0) return cli_watch_stages(&watch->bar, p);
     checkpoint_if_requested(watch);
     cli_timeline_progress(&watch->job->timeline, p);
@@ -181,7 +186,7 @@ int cli_watch_progress(void *user, const mercer_progress *p)
     log_progress(watch, p, ended);
     if (watch->bar.on)
         draw_progress(watch, p, ended);
-    else if (ended)
+    else if (ended && cli_flag(watch->job->v, "verbose"))
         print_epoch(watch, p);
     return cli_signal() != 0;
 }
@@ -355,7 +360,7 @@ void cli_show_plan(const cli_job *job, const mercer_plan *plan, FILE *file)
 void cli_show_summary(const cli_job *job, const mercer_report *r, const cli_metrics *metrics, double seconds)
 {
     char text[CLI_SHORT];
-    if (cli_flag(job->v, "quiet")) return;
+    if (!cli_flag(job->v, "verbose") || cli_rank() > 0) return;
     cli_table *table = cli_table_new(2, "ll");
     const mercer_metrics *all = metrics != NULL ? &metrics->all : NULL;
     if (all != NULL && all->task == MERCER_TASK_CLASSIFICATION)
@@ -382,7 +387,6 @@ void cli_show_summary(const cli_job *job, const mercer_report *r, const cli_metr
                       cli_format("step size halved %" PRId64 " times, because the loss increased", r->halvings));
     cli_table_row(table, "time", cli_format("%s", cli_seconds_text(text, seconds)));
     cli_table_row(table, "memory", cli_format("%s at the peak", cli_bytes_text(text, r->peak_bytes)));
-    cli_table_row(table, "model", cli_copy(cli_text(job->v, "output")));
     fputc('\n', stderr); /* blank line after the plan */
     cli_table_print(table, stderr);
 }

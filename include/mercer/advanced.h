@@ -12,6 +12,7 @@
 #ifndef MERCER_ADVANCED_H
 #define MERCER_ADVANCED_H
 
+#include "evaluation.h"
 #include "samples.h"
 
 #ifdef __cplusplus
@@ -385,6 +386,10 @@ typedef struct mercer_fit_parts {
     mercer_dataset *train, *validation; /* training rows; validation rows */
     mercer_model *model;
     mercer_trainer *trainer;
+    /* Evaluation of cross-validated predictions for the training rows: each row is predicted by a model with the same
+       hyperparameters that was trained on other rows. NULL: there was no cross-validation (see
+       mercer_fit_validation.score), and always before mercer_fitting_run. */
+    const mercer_evaluation *scores;
 } mercer_fit_parts;
 /* Returns the parts of a fitting that exist so far. */
 MERCER_API mercer_status mercer_fitting_parts(const mercer_fitting *fitting, mercer_fit_parts *out);

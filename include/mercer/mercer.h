@@ -333,8 +333,9 @@ typedef enum mercer_task {
  */
 typedef struct mercer_dataset_options {
     size_t struct_size;
-    const char *x;        /* file of samples, or a pattern; csv, libsvm and cifar files may include the targets */
-    const char *y;        /* file of targets, or a pattern; NULL: no separate file */
+    const char *x; /* file of samples, a pattern, or several of them separated by the character 31 (unit separator),
+                             which are read as one; csv, libsvm and cifar files may include the targets */
+    const char *y; /* file of targets, or a pattern; NULL: no separate file */
     const char *format;   /* format of x: a name from the list above; NULL or "auto": from file name and content */
     const char *y_format; /* format of y, in the same way */
     const char *raw;      /* raw: type and shape, "f32:1000x784", or "u8:784": number of rows from the file size; with
@@ -635,7 +636,11 @@ typedef struct mercer_fit_validation {
     /* Distribution that probabilities refer to if class_weight is set. population or NULL: the data without class
        weights. weighted: the data with class weights. Predicted classes follow the weighted scores in both cases. */
     const char *calibrate_to;
-    int64_t reserved[4];
+    /* Evaluation of predictions for rows that their model was not trained on (mercer_fit_parts.scores). AUTO, OFF: only
+       of the validation set, by the caller. ON: also without one, on the rows that `calibrate` would use: up to 5,000
+       samples by cross-validation, with more on 1 in 20 rows, at most 2,000, which are held out. */
+    mercer_switch score;
+    int64_t reserved[3];
 } mercer_fit_validation;
 
 /* Kernel function of a fit. */

@@ -40,7 +40,7 @@ train_options: struct_size=z solver=s projector=s epochs=q batch=q nystrom=q eig
 plan: struct_size=z solver=c16 projector=c16 epochs=q batch=q nystrom=q eigenpairs=q period=q projector_nystrom=q projector_eigenpairs=q projector_passes=q projector_block=q carry=i average=i decay=i cache_data=i cache_centers=i precision=i step_factor=d lambda=d bytes=q flops=d seconds=d text=c4096 changes=q
 report: struct_size=z plan=*plan epochs=q samples=q steps=q projections=q train_loss=d train_accuracy=d validation_loss=d validation_accuracy=d projection_residual_mean=d projection_residual_last=d tail=d beta=d halvings=q stopped=i seconds=d setup_seconds=d forward_seconds=d gradient_seconds=d projection_seconds=d validation_seconds=d flops=d peak_bytes=q
 fit_data: preprocess=s target_transform=s class_weight=s merge=i augment=s samples=q height=q width=q channels=q reserved=q4
-fit_validation: data=p fraction=d calibrate=i intervals=i calibrate_to=s reserved=q4
+fit_validation: data=p fraction=d calibrate=i intervals=i calibrate_to=s score=i reserved=q3
 fit_kernel: spec=s function=*kernel bandwidth=d metric=*matrix reserved=q4
 fit_centers: count=q method=s given=p type=i iterations=q batch=q reserved=q4
 fit_search: tune=i learn_features=i effort=i budget=d reserved=q4
@@ -65,7 +65,7 @@ solver_info: struct_size=z name=s description=s kind=i
 option: struct_size=z name=s alias=s type=i offset=z words=s limit=d help=s
 shape: struct_size=z samples=q centers=q features=q outputs=q points=i weights=i shards=i on_samples=i
 speed: struct_size=z product=d plain=d to_device=d from_device=d median=d
-fit_parts: struct_size=z train=p validation=p model=p trainer=p
+fit_parts: struct_size=z train=p validation=p model=p trainer=p scores=p
 decision: struct_size=z stage=s name=s origin=s value=s text=s
 metrics: struct_size=z rows=q outputs=q ranked_rows=q task=i weight=d mse=d rmse=d mae=d r2=d error_median=d error_90=d error_99=d error_max=d accuracy=d log_loss=d brier=d auc=d f1=d calibration_error=d temperature=d interval=d coverage=d interval_size=d
 output_metrics: struct_size=z weight=d mse=d rmse=d mae=d r2=d error_median=d error_90=d error_99=d error_max=d precision=d recall=d f1=d auc=d coverage=d interval_size=d

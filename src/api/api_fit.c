@@ -140,7 +140,8 @@ mercer_status mercer_fitting_parts(const mercer_fitting *fitting, mercer_fit_par
                                    .train = fitting->data,
                                    .validation = fitting->validation,
                                    .model = fitting->model,
-                                   .trainer = fitting->trainer};
+                                   .trainer = fitting->trainer,
+                                   .scores = fitting->scores};
     return mrc_write_struct(fitting->context, out, &ours, MRC_STRUCT(mercer_fit_parts), "out");
 }
 

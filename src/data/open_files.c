@@ -5,6 +5,8 @@
 #include "core/memory.h"
 #include "data/opening.h"
 
+#include <string.h>
+
 mercer_status mrc_slice_resolve(mrc_slice *slice, mercer_context *context, const char *name, int64_t total)
 {
     int64_t end;
@@ -64,6 +66,8 @@ mercer_status mrc_files_open(mrc_files *out, mrc_opening *opening, const char *n
 {
     *out = (mrc_files){.context = opening->context, .name = name};
     MRC_TRY(mrc_names_find(&out->names, opening->context, name));
+    if (out->names.count > 1 && strchr(name, MRC_NAME_SEPARATOR))
+        out->name = out->names.list[0]; /* a list is too long for messages */
     MRC_TRY(open_inputs(out, opening));
     MRC_TRY(mrc_format_of_files(&out->format, out->inputs, out->names.count, format, targets));
     if (out->names.count > 1)

@@ -6,6 +6,8 @@
 #include "data/files/array.h"
 #include "data/files/readers.h"
 
+enum { MRC_NAME_SEPARATOR = 0x1f }; /* between several names in one text: the unit separator of ASCII */
+
 typedef struct mrc_names {
     const char **list; /* (count) paths; list and strings are one allocation */
     int64_t count;     /* at least 1 */
@@ -14,7 +16,8 @@ typedef struct mrc_names {
 /*
  * Finds the files of `name`: the file of exactly that name if it exists, else, if the last component has wildcards
  * (* ? [...]), the matching files of the folder; hidden files match only if the pattern begins with a dot. Numbers
- * inside names are compared as numbers, so part-2 comes before part-10. MERCER_ERROR_MISSING if nothing matches.
+ * inside names are compared as numbers, so part-2 comes before part-10. Several names and patterns with separators
+ * stand for all their files, in that order. MERCER_ERROR_MISSING if nothing matches.
  * mrc_names_free releases the list, also after a failure.
  */
 mercer_status mrc_names_find(mrc_names *out, mercer_context *context, const char *name);

@@ -16,7 +16,7 @@
  *
  * The scores come from the validation set. Without one, they are cross-validated: three models are each trained on two
  * thirds of the samples and score the remaining third. Units (data/equal_rows.h) are not divided, and classes are
- * evenly divided.
+ * evenly divided. Cross-validated scores are also evaluated, of values as well as of classes, if the caller asks for it.
  */
 #include "fit/fitting.h"
 
@@ -244,20 +244,26 @@ static int watch_fold(void *user, const mercer_progress *progress)
     return self->stopped;
 }
 
+/* Returns the class of a row; 0 for values. */
+static int64_t class_of(const mercer_dataset *data, int64_t row)
+{
+    return data->labels ? data->labels[row] : 0;
+}
+
 /* Deals units to the folds in turn, class by class and in random order within a class, so that every fold has the same
    shares of classes. unit (n) and counts (2 * classes): scratch space. *possible: every class has at least FOLDS rows,
    and there are at least FOLDS units. */
 static mercer_status deal_out(folds *self, int64_t *unit, int64_t *counts, bool *possible)
 {
     const mercer_dataset *data = self->fitting->data;
-    int64_t *first, units, n = data->rows, classes = data->outputs, at = 0;
+    int64_t *first, units, n = data->rows, classes = data->labels ? data->outputs : 1, at = 0;
     MRC_SCOPE(scope, data->context);
     MRC_TRY(mrc_scope_alloc(&scope, &first, n, sizeof *first, "row numbers"));
     MRC_TRY(mrc_row_units(data, NULL, n, unit, &units));
     for (int64_t i = n - 1; i >= 0; i--) first[unit[i]] = i;
     memset(counts, 0, (size_t)(2 * classes) * sizeof *counts);
-    for (int64_t i = 0; i < n; i++) counts[data->labels[i]]++;
-    for (int64_t u = 0; u < units; u++) counts[classes + data->labels[first[u]]]++;
+    for (int64_t i = 0; i < n; i++) counts[class_of(data, i)]++;
+    for (int64_t u = 0; u < units; u++) counts[classes + class_of(data, first[u])]++;
     *possible = units >= FOLDS;
     for (int64_t c = 0, begin = 0; c < classes; c++) {
         int64_t size = counts[classes + c];
@@ -266,7 +272,7 @@ static mercer_status deal_out(folds *self, int64_t *unit, int64_t *counts, bool 
     }
     for (int64_t k = 0; k < units; k++) { /* first[u] becomes the fold of unit u */
         int64_t u = mrc_random_permutation((mrc_rng){self->fitting->request->options.run.seed, RANDOM_FOLDS}, units, k);
-        first[u] = counts[classes + data->labels[first[u]]]++ % FOLDS;
+        first[u] = counts[classes + class_of(data, first[u])]++ % FOLDS;
     }
     for (int fold = 0; fold < FOLDS; fold++, self->start[fold] = at)
         for (int64_t i = 0; i < n; i++)
@@ -285,8 +291,8 @@ static mercer_status train_like(folds *self, const mercer_fitting *outer, mercer
     *train = mrc_fit_train_options(outer);
     train->patience = 0, train->checkpoint = NULL, train->progress = watch_fold, train->progress_user = self;
     if (!(train->lambda > 0)) train->lambda = -1;
-    options->validation.calibrate = options->validation.intervals = MERCER_OFF, options->run.model = NULL,
-    options->run.checkpoint = NULL;
+    options->validation.calibrate = options->validation.intervals = options->validation.score = MERCER_OFF;
+    options->run.model = NULL, options->run.checkpoint = NULL;
     options->data.class_weight = options->validation.calibrate_to = NULL; /* already in the row weights */
     options->search.budget = 0;
     options->run.progress = whole->run.progress, options->run.progress_user = whole->run.progress_user;
@@ -326,7 +332,26 @@ static mercer_status score_fold(folds *self, const mercer_dataset *sorted, int64
     return end > begin ? mercer_model_predict(model, &f, &x) : MERCER_OK;
 }
 
-static mercer_status cross_validate(mercer_fitting *self, bool *stopped)
+/* Evaluates the scores (n, c) of a dataset, with the model's temperature and class shifts. */
+static mercer_status evaluate_scores(mercer_fitting *self, const mercer_dataset *dataset, const mercer_matrix *scores)
+{
+    mercer_evaluation_options options = {.struct_size = sizeof options,
+                                         .task = dataset->task,
+                                         .outputs = scores->cols,
+                                         .rows = scores->rows,
+                                         .class_shift = self->model->calibration.shift};
+    const double *weights;
+    MRC_SCOPE(scope, self->context);
+    mercer_evaluation_free(self->scores);
+    self->scores = NULL;
+    if (dataset->task == MERCER_TASK_CLASSIFICATION) options.temperature = mrc_model_temperature(self->model);
+    MRC_TRY(mrc_fit_population_weights(self, dataset, &scope, &weights));
+    MRC_TRY(mercer_evaluation_create(&self->scores, self->context, &options));
+    return mercer_evaluation_add(self->scores, scores, dataset->labels ? NULL : &dataset->y, dataset->labels, weights);
+}
+
+/* Makes cross-validated scores and, as far as wanted, finds the temperature and evaluates the scores. */
+static mercer_status cross_validate(mercer_fitting *self, bool temperature)
 {
     int64_t n = self->data->rows;
     MRC_OWNED(mrc_release_dataset) mercer_dataset *sorted = NULL;
@@ -340,15 +365,18 @@ static mercer_status cross_validate(mercer_fitting *self, bool *stopped)
     MRC_TRY(mrc_dataset_take(&sorted, self->data, all.order, n));
     for (; possible && all.number < FOLDS && !all.stopped; all.number++)
         MRC_TRY(score_fold(&all, sorted, all.order + n, &scores));
-    *stopped = all.stopped;
-    return possible && !all.stopped ? find_temperature(self, sorted, &scores) : MERCER_OK;
+    if (!possible || all.stopped) return MERCER_OK;
+    if (temperature) MRC_TRY(find_temperature(self, sorted, &scores));
+    return self->request->options.validation.score == MERCER_ON ? evaluate_scores(self, sorted, &scores) : MERCER_OK;
 }
 
 bool mrc_fit_is_cross_validated(const mercer_fitting *self)
 {
+    const mercer_fit_options *options = &self->request->options;
     bool classes = self->info.task == MERCER_TASK_CLASSIFICATION && self->info.outputs > 1;
-    return classes && self->request->options.validation.calibrate == MERCER_ON && !self->validation &&
-           !self->request->options.run.comm && (!self->data || self->data->labels);
+    bool wanted = options->validation.score == MERCER_ON || (classes && options->validation.calibrate == MERCER_ON);
+    bool stored = !self->data || self->data->labels || self->data->y.data;
+    return wanted && stored && !self->validation && !options->run.comm;
 }
 
 static mercer_status calibrate(mercer_fitting *self)
@@ -361,11 +389,11 @@ static mercer_status calibrate(mercer_fitting *self)
     if (classes) MRC_TRY(shift_classes(self)); /* needed even if no temperature is found */
     if (self->validation && (temperature || intervals)) return calibrate_on_validation(self, temperature, intervals);
     if (!mrc_fit_is_cross_validated(self)) return MERCER_OK;
-    bool stopped;
     /* the model was trained further, or resumed after its calibration */
     double before = self->model->calibration.temperature;
     if (before > 0) self->report.temperature = before;
-    return before > 0 ? MERCER_OK : cross_validate(self, &stopped);
+    temperature = temperature && options->validation.calibrate == MERCER_ON && !(before > 0);
+    return temperature || options->validation.score == MERCER_ON ? cross_validate(self, temperature) : MERCER_OK;
 }
 
 mercer_status mrc_stage_calibrate(mercer_fitting *self)

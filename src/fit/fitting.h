@@ -110,7 +110,8 @@ struct mercer_fitting {
     int64_t number;              /* index of this member */
     mercer_fitting *members[MERCER_MEMBERS]; /* fits of the members after the first; owned */
 
-    double spread;         /* bandwidth divided by the median distance between rows; 0: unknown */
+    mercer_evaluation *scores; /* of cross-validated predictions, owned; NULL: none */
+    double spread;             /* bandwidth divided by the median distance between rows; 0: unknown */
     bool centers_are_rows; /* center i is row i, in the same type, for all rows, and every row has a positive weight */
     mercer_matrix centers; /* centers of this rank, owned until the model has copied them */
     mercer_model *model;
@@ -278,7 +279,7 @@ mercer_status mrc_fit_train_members(mercer_fitting *self);
 
 /* hyperparameters.c: predicts the total seconds of a fit when its training is planned. */
 void mrc_fit_predict(mercer_fitting *self, const mercer_plan *plan);
-/* Returns whether the temperature is determined by cross-validation, which trains three more models. */
+/* Returns whether temperature or score are determined by cross-validation, which trains three more models. */
 bool mrc_fit_is_cross_validated(const mercer_fitting *self);
 /* Computes the temperature T that minimizes the cross-entropy of the labels. log_factors (c): logarithms of the class
    weights, by which logits are shifted; NULL: none. */

@@ -202,12 +202,15 @@ static mercer_status check_reserved(mercer_context *context, const mercer_fit_op
     const struct {
         const char *group;
         const int64_t *reserved;
-    } groups[] = {{"data", options->data.reserved},     {"validation", options->validation.reserved},
-                  {"kernel", options->kernel.reserved}, {"centers", options->centers.reserved},
-                  {"search", options->search.reserved}, {"run", options->run.reserved}};
-    const size_t words = sizeof options->data.reserved / sizeof *options->data.reserved;
+        size_t bytes;
+    } groups[] = {{"data", options->data.reserved, sizeof options->data.reserved},
+                  {"validation", options->validation.reserved, sizeof options->validation.reserved},
+                  {"kernel", options->kernel.reserved, sizeof options->kernel.reserved},
+                  {"centers", options->centers.reserved, sizeof options->centers.reserved},
+                  {"search", options->search.reserved, sizeof options->search.reserved},
+                  {"run", options->run.reserved, sizeof options->run.reserved}};
     for (size_t i = 0; i < sizeof groups / sizeof *groups; i++)
-        for (size_t k = 0; k < words; k++)
+        for (size_t k = 0; k < groups[i].bytes / sizeof *groups[i].reserved; k++)
             if (groups[i].reserved[k] != 0)
                 return mrc_fail(context, MERCER_ERROR_ARGUMENT,
                                 "options: %s: a field is set that version %s does not support", groups[i].group,

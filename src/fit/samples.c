@@ -258,16 +258,18 @@ static mercer_status hold_out(mercer_fitting *self, int64_t held)
     return in_place ? drop_weights(self, marks) : take_part(data, marks, false, numbers, &self->rest);
 }
 
-/* Chooses the number of rows to hold out for intervals and calibration if the caller has not set a share. 0: none are
-   needed. */
+/* Chooses the number of rows to hold out for intervals, calibration and score if the caller has not set a share. 0:
+   none are needed. */
 static mercer_status choose_held(const mercer_fitting *self, int64_t *held)
 {
     const mercer_dataset *data = self->data;
     bool intervals = self->request->options.validation.intervals == MERCER_ON, times = data->key_kind == MRC_KEYS_TIMES;
-    /* Small datasets are calibrated by cross-validation, which with times would train on later rows than it scores. */
-    bool crossed = data->rows <= CROSS_VALIDATED_ROWS && !times;
+    bool scored = self->request->options.validation.score == MERCER_ON;
+    /* Small datasets are cross-validated instead. With times this would train on later rows than it scores. More
+       computed samples cost nothing. */
+    bool crossed = data->rows <= CROSS_VALIDATED_ROWS && !times && !(scored && data->synth);
     *held = 0;
-    if (!intervals && (crossed || data->outputs < 2)) return MERCER_OK;
+    if (!intervals && (crossed || (data->outputs < 2 && !scored))) return MERCER_OK;
     int64_t share = !intervals                          ? HELD_SHARE
                     : data->key_kind == MRC_KEYS_GROUPS ? HELD_SHARE_GROUPS
                                                         : HELD_SHARE_INTERVALS;
@@ -284,7 +286,8 @@ static mercer_status split(mercer_fitting *self)
     const mercer_dataset *data = self->data;
     double share = options->validation.fraction;
     int64_t held = (int64_t)(share * (double)data->rows + 0.5);
-    bool wanted = options->validation.calibrate == MERCER_ON || options->validation.intervals == MERCER_ON;
+    bool wanted = options->validation.calibrate == MERCER_ON || options->validation.intervals == MERCER_ON ||
+                  options->validation.score == MERCER_ON;
     self->watched = self->validation || share > 0;
     if (self->validation || (share == 0 && !wanted)) return MERCER_OK;
     if (share > 0 && (held < 1 || held >= data->rows))

@@ -147,6 +147,7 @@ void mrc_fitting_free(mercer_fitting *self)
     mrc_preprocess_free(self->preprocess);
     mrc_units_clear(&self->units, context);
     mrc_search_state_free(&self->search, context);
+    mercer_evaluation_free(self->scores);
     for (int64_t m = 1; m < MERCER_MEMBERS; m++) mrc_fitting_free(self->members[m]);
     MRC_FREE_ALL(context, self->class_factors, self->centers.data, self->validation_x.data, self->validation_y.data,
                  (void *)self->validation_weights, self->plan, (void *)self->request);

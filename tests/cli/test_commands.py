@@ -23,7 +23,7 @@ class Train(Case):
         self.make_npy(90)
         self.make_npy(30, seed=5, prefix="val-")
         arguments = ["--x", "x.npy", "--y", "y.npy", "--x-val", "val-x.npy", "--y-val", "val-y.npy", "--centers", "30", "--tune", "off"]
-        result = self.run_program("train", *arguments, "-o", "m.safetensors", "--log", "run.jsonl")
+        result = self.run_program("train", *arguments, "-o", "m.safetensors", "--log", "run.jsonl", "-v")
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual(result.stdout, b"")
         text = result.stderr.decode()
@@ -295,7 +295,7 @@ class Others(Case):
 
     def test_one_plan(self):
         train = ["train", "--synth", "digits", "--rows", "400", "--centers", "60", "--epochs", "2", "--log", "run.jsonl"]
-        result = self.run_program(*train, "--solver", "ep4", "-o", "m.safetensors")
+        result = self.run_program(*train, "--solver", "ep4", "-o", "m.safetensors", "--verbose")
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertRegex(result.stderr.decode(), r"(?m)^refined: .*m = \d+")  # The first plan only estimated the batch size.
         with open(self.path("run.jsonl"), encoding="utf-8") as file:

@@ -16,8 +16,30 @@ COMMANDS += ["report", "completions", "help"]
 
 class Help(Case):
     def options(self, command):
-        """Return the long option names in the help of a command, in order."""
-        return re.findall(r"^(?:  -\w, |      )--([a-z-]+)", self.good(command, "--help"), re.M)
+        """Return the long option names in the full help of a command, in order."""
+        return self.names(self.good(command, "--help", "all"))
+
+    def names(self, text):
+        return re.findall(r"^(?:  -\w, |      )--([a-z-]+)", text, re.M)
+
+    def test_common_options(self):
+        """The help of train shows 12 options and an example on one screen; --help all shows all."""
+        text = self.good("train", "--help", environment={"COLUMNS": "80"})
+        self.assertEqual(len(self.names(text)), 12)
+        self.assertLessEqual(len(text.splitlines()), 24)
+        self.assertLessEqual(max(map(len, text.splitlines())), 80)
+        self.assertIn("mercer train houses.csv --target price\n", text)
+        self.assertIn("All options: mercer train --help all", text)
+        everything = self.good("train", "--help", "all")
+        self.assertLess(set(self.names(text)), set(self.names(everything)))
+        for same in (["train", "--help=all"], ["help", "train", "all"], ["train", "-h", "all"]):
+            self.assertEqual(self.good(*same), everything)
+        self.assertEqual(self.good("help", "train", environment={"COLUMNS": "80"}), text)
+        self.bad(2, "help: unexpected argument 'more'; use mercer help train all", "help", "train", "more")
+        for command in ("predict", "eval", "explain", "plan"):
+            text = self.good(command, "--help", environment={"COLUMNS": "80"})
+            self.assertLessEqual(len(text.splitlines()), 24, command)
+            self.assertLess(set(self.names(text)), set(self.options(command)))
 
     def test_overview_names_every_command_and_code(self):
         text = self.good("--help")
@@ -138,15 +160,15 @@ class Mistakes(Case):
 
     def test_positional(self):
         self.bad(2, r"inspect: FILE is missing: mercer inspect FILE", "inspect")
-        self.bad(2, r"train: unexpected argument 'data.csv'", "train", "data.csv")
+        self.bad(2, r"convert: unexpected argument 'data.csv'", "convert", "data.csv")
         self.bad(2, r"completions: 'tcsh'.* bash, zsh, fish", "completions", "tcsh")
         self.bad(66, r"--x: does not exist|--x", "inspect", "--", "--x")
 
     def test_missing_options_before_data_are_read(self):
         # The files do not exist either, but missing options are reported first.
-        self.bad(2, r"train: -o, --output FILE is missing", "train", "--x", "none.npy")
-        self.bad(2, r"no data; add --x FILE, --data DIR or --synth SPEC", "train", "-o", "m")
-        self.bad(2, r"eval: -m, --model FILE is missing", "eval", "--x", "none.npy")
+        self.bad(2, r"centers: -o, --output FILE is missing", "centers", "--x", "none.npy", "--centers", "5")
+        self.bad(2, r"no data; name a table, as in mercer train TABLE, or add --data DIR or --synth SPEC", "train", "-o", "m")
+        self.bad(2, r"eval: the model is missing: mercer eval MODEL TABLE", "eval", "--x", "none.npy")
         self.bad(2, r"only one of --x, --data and --synth", "train", "--x", "a", "--data", "b", "-o", "m")
         self.bad(2, r"--y: .*--x FILE", "train", "--data", "a", "--y", "b", "-o", "m")
         self.bad(2, r"--y-val: .*--x-val FILE", "train", "--x", "a", "--y-val", "b", "-o", "m")

@@ -47,7 +47,7 @@ class Terminal(Case):
         return [re.sub(r"\033\[[0-9;]*[mK]", "", part) for part in re.findall(r"\r(\[[^\r\n]*)", text)]
 
     def test_bar(self):
-        text = self.see()
+        text = self.see("--verbose")
         states = self.lines(text)
         self.assertGreater(len(states), 3)
         self.assertTrue(any(re.search(r"\d+% epoch \d/8  loss [\d.]+  validation [\d.]+ %  \d+k? rows/s  ETA ", state) for state in states), states)
@@ -58,7 +58,7 @@ class Terminal(Case):
         self.assertRegex(text, r"\r\033\[K\naccuracy +\d")
 
     def test_direct_has_no_epochs(self):
-        run = ["train", "--synth", "digits", "--rows", "600", "--centers", "100", "--solver", "direct", "-o", "m"]
+        run = ["train", "--synth", "digits", "--rows", "600", "--centers", "100", "--solver", "direct", "-o", "m", "-v"]
         states = self.lines(self.see(run=run, columns=80))
         self.assertTrue(any("% solving" in state for state in states), states)
         text = self.see("--validation-fraction", "0.1", run=run, TERM="dumb")
@@ -79,7 +79,7 @@ class Terminal(Case):
 
     def test_tables_are_no_wider(self):
         """Values that are too long for a line are wrapped at words and aligned; no word is lost."""
-        wide, narrow = self.see(columns=200).split("\r")[0], self.see(columns=60).split("\r")[0]
+        wide, narrow = self.see("-v", columns=200).split("\r")[0], self.see("-v", columns=60).split("\r")[0]
         self.assertGreater(max(map(len, wide.splitlines())), 60)
         self.assertLessEqual(max(map(len, narrow.splitlines())), 60)
         self.assertRegex(narrow, r"(?m)^solver +ep4, .*\n {12}\S")
@@ -99,7 +99,7 @@ class Terminal(Case):
         self.assertRegex(self.see("--eigenpairs", "100", "--quiet"), r"^mercer: warning: q = 100 eigenpairs are more than a tenth of the 200 centers, [^\n]*\n$")
 
     def test_dumb_and_quiet(self):
-        text = self.see(TERM="dumb")
+        text = self.see("--verbose", TERM="dumb")
         self.assertNotIn("\033", text)
         self.assertNotIn("\r", text)
         self.assertEqual(len(re.findall(r"(?m)^epoch \d/8: ", text)), 8)

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The options of a fit in groups: fields that errors name, reserved words; its progress callback and its reports. */
+/* The options of a fit in groups: fields that errors name, reserved words; its progress callback, its reports, and its
+   scores on held-out rows. */
 #include "support/datasets.h"
 
-#include "mercer/mercer.h"
+#include "core/numbers/random.h"
+#include "mercer/advanced.h"
 
 #include <math.h>
 #include <string.h>
@@ -70,9 +72,10 @@ static void test_reserved_words(void **state)
     int64_t *reserved[] = {options.data.reserved,    options.validation.reserved, options.kernel.reserved,
                            options.centers.reserved, options.search.reserved,     options.run.reserved};
     static const char *const groups[] = {"data", "validation", "kernel", "centers", "search", "run"};
+    static const int words[] = {4, 3, 4, 4, 4, 4};
     assert_succeeds(context, mercer_fit_check(context, &options));
     for (int i = 0; i < 6; i++)
-        for (int word = 0; word < 4; word++) {
+        for (int word = 0; word < words[i]; word++) {
             reserved[i][word] = 1;
             assert_fails(context, mercer_fit_check(context, &options), MERCER_ERROR_ARGUMENT, groups[i]);
             reserved[i][word] = 0;
@@ -149,9 +152,114 @@ static void test_stages_and_reports(void **state)
     mercer_dataset_free(data);
 }
 
+/* ---- Scores ------------------------------------------------------------------------------------------------------ */
+
+enum { MANY = 5400 }; /* more than are cross-validated */
+
+static double x_many[MANY][D], y_many[MANY];
+static int32_t classes[MANY];
+
+static mercer_dataset *open_rows(int64_t rows, bool classified)
+{
+    mercer_matrix x = mercer_matrix_view(x_many, rows, D, MERCER_F64),
+                  y = mercer_matrix_view(y_many, rows, 1, MERCER_F64);
+    mercer_dataset_arrays arrays = MERCER_INIT(mercer_dataset_arrays);
+    mercer_dataset *data = NULL;
+    arrays.X = &x;
+    if (classified)
+        arrays.labels = classes, arrays.classes = 2;
+    else
+        arrays.Y = &y;
+    assert_succeeds(context, mercer_dataset_from_arrays(&data, context, &arrays));
+    return data;
+}
+
+/* Fits a model that interpolates its training rows. Returns the fitting, for the caller to release. */
+static mercer_fitting *run_fit(mercer_dataset *data, mercer_switch score, mercer_fit_parts *parts)
+{
+    mercer_train_options train = MERCER_INIT(mercer_train_options);
+    mercer_fit_options options = MERCER_INIT(mercer_fit_options);
+    mercer_fitting *fitting = NULL;
+    train.solver = "direct", train.lambda = -1;
+    options.train = &train, options.search.tune = MERCER_OFF, options.validation.score = score;
+    mercer_dataset_info info = MERCER_INIT(mercer_dataset_info);
+    assert_succeeds(context, mercer_dataset_query(data, &info));
+    options.centers.count = info.rows > N ? CENTERS : -1;
+    assert_succeeds(context, mercer_fitting_open(&fitting, context, data, &options));
+    assert_succeeds(context, mercer_fitting_run(fitting, NULL));
+    *parts = (mercer_fit_parts)MERCER_INIT(mercer_fit_parts);
+    assert_succeeds(context, mercer_fitting_parts(fitting, parts));
+    return fitting;
+}
+
+static mercer_metrics metrics_of(const mercer_evaluation *evaluation)
+{
+    mercer_metrics found = MERCER_INIT(mercer_metrics);
+    assert_succeeds(context, mercer_evaluation_query(evaluation, &found));
+    return found;
+}
+
+/* Targets and classes that no feature explains: a model that interpolates them is perfect on its training rows, and the
+   score of held-out rows shows that it learned nothing. Without a relation to the targets, the expected R2 is at most
+   0, with a standard deviation of about 2 / sqrt(N) = 0.16; accuracy has 0.5 / sqrt(N) = 0.04 around 0.5. */
+static void test_scores_are_of_rows_held_out(void **state)
+{
+    (void)state;
+    for (int i = 0; i < MANY; i++) {
+        for (int k = 0; k < D; k++) x_many[i][k] = mrc_random_normal((mrc_rng){3, 0}, (uint64_t)(i * D + k));
+        y_many[i] = mrc_random_normal((mrc_rng){3, 1}, (uint64_t)i);
+        classes[i] = mrc_random_normal((mrc_rng){3, 2}, (uint64_t)i) > 0;
+    }
+    for (int classified = 0; classified < 2; classified++) {
+        mercer_dataset *data = open_rows(N, classified);
+        mercer_fit_parts parts, plain;
+        mercer_fitting *fitting = run_fit(data, MERCER_ON, &parts), *other = run_fit(data, MERCER_AUTO, &plain);
+        mercer_evaluation *trained = NULL;
+        assert_non_null(parts.scores), assert_null(plain.scores), assert_null(parts.validation);
+        assert_succeeds(context, mercer_evaluate(&trained, parts.model, data, NULL));
+        mercer_metrics held = metrics_of(parts.scores), known = metrics_of(trained);
+        assert_int_equal(held.rows, N);
+        assert_true(classified ? known.accuracy == 1 : known.r2 > 0.99);
+        assert_that(classified ? fabs(held.accuracy - 0.5) < 0.2 : held.r2 < 0.5, "%g, %g", held.accuracy, held.r2);
+        mercer_model_info a = MERCER_INIT(mercer_model_info), b = MERCER_INIT(mercer_model_info);
+        assert_succeeds(context, mercer_model_query(parts.model, &a));
+        assert_succeeds(context, mercer_model_query(plain.model, &b));
+        for (int64_t i = 0; i < a.weights.rows; i++) /* cross-validation does not change the model */
+            assert_memory_equal(mrc_row(&a.weights, i), mrc_row(&b.weights, i),
+                                (size_t)(a.weights.cols * mrc_dtype_size(a.weights.dtype)));
+        mercer_evaluation_free(trained);
+        mercer_fitting_free(fitting), mercer_fitting_free(other);
+        mercer_dataset_free(data);
+    }
+}
+
+/* Of more rows, 1 in 20 is held out instead; without the option none is. */
+static void test_large_data_are_split(void **state)
+{
+    (void)state;
+    mercer_dataset *data = open_rows(MANY, false);
+    mercer_fit_parts parts;
+    mercer_fitting *fitting = run_fit(data, MERCER_ON, &parts);
+    assert_null(parts.scores);
+    assert_non_null(parts.validation);
+    mercer_dataset_info held = MERCER_INIT(mercer_dataset_info), rest = MERCER_INIT(mercer_dataset_info);
+    assert_succeeds(context, mercer_dataset_query(parts.validation, &held));
+    assert_succeeds(context, mercer_dataset_query(parts.train, &rest));
+    assert_int_equal(held.rows, MANY / 20), assert_int_equal(rest.rows, MANY - MANY / 20);
+    mercer_fitting_free(fitting);
+    fitting = run_fit(data, MERCER_OFF, &parts);
+    assert_null(parts.validation), assert_null(parts.scores);
+    mercer_fitting_free(fitting);
+    mercer_dataset_free(data);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_fields_of_errors), cmocka_unit_test(test_reserved_words),
-                                       cmocka_unit_test(test_one_callback), cmocka_unit_test(test_stages_and_reports)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_fields_of_errors),
+                                       cmocka_unit_test(test_reserved_words),
+                                       cmocka_unit_test(test_one_callback),
+                                       cmocka_unit_test(test_stages_and_reports),
+                                       cmocka_unit_test(test_scores_are_of_rows_held_out),
+                                       cmocka_unit_test(test_large_data_are_split)};
     return cmocka_run_group_tests(tests, open_tests, close_datasets);
 }

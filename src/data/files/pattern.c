@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Expansion of file names with wildcards. The folder is scanned twice, to count the matches and to copy them, so that
-   one allocation suffices. */
+/* Expansion of file names with wildcards, and of lists of names. The folder is scanned twice, to count the matches and to
+   copy them, so that one allocation suffices. */
 #define _XOPEN_SOURCE 700 /* fnmatch, stat */
 
 #include "data/opening.h"
@@ -149,7 +149,8 @@ static mercer_status search_folder(search *self, mrc_names *out)
     return copy_matches(self, out, bytes);
 }
 
-mercer_status mrc_names_find(mrc_names *out, mercer_context *context, const char *name)
+/* Finds the files of a name or pattern. */
+static mercer_status find_name(mrc_names *out, mercer_context *context, const char *name)
 {
     struct stat about;
     const char *slash = strrchr(name, '/');
@@ -161,6 +162,65 @@ mercer_status mrc_names_find(mrc_names *out, mercer_context *context, const char
     MRC_TRY(reserve(&self, out, 1, bytes));
     out->list[0] = memcpy((char *)(out->list + 1), name, (size_t)bytes);
     return MERCER_OK;
+}
+
+/* ---- Lists ---------------------------------------------------------------------------------------------------- */
+
+/* The files of each name of a list. */
+typedef struct name_list {
+    mercer_context *context;
+    mrc_names *each; /* (count) */
+    int64_t count;
+} name_list;
+
+static void free_list(name_list *self)
+{
+    for (int64_t i = 0; self->each && i < self->count; i++) mrc_names_free(self->context, &self->each[i]);
+    mrc_free(self->context, self->each);
+}
+
+/* Joins the files of all names, in their order. */
+static mercer_status join_names(const name_list *self, mrc_names *out)
+{
+    int64_t count = 0, bytes = 0;
+    for (int64_t i = 0; i < self->count; i++)
+        for (int64_t k = 0; k < self->each[i].count; k++, count++) bytes += (int64_t)strlen(self->each[i].list[k]) + 1;
+    MRC_TRY(mrc_alloc(self->context, &out->list, count * (int64_t)sizeof(char *) + bytes, 1, "names of files"));
+    char *at = (char *)(out->list + count);
+    for (int64_t i = 0; i < self->count; i++)
+        for (int64_t k = 0; k < self->each[i].count; k++) {
+            size_t length = strlen(self->each[i].list[k]) + 1;
+            out->list[out->count++] = memcpy(at, self->each[i].list[k], length);
+            at += length;
+        }
+    return MERCER_OK;
+}
+
+static mercer_status find_list(mrc_names *out, mercer_context *context, const char *names)
+{
+    MRC_OWNED(free_list) name_list all = {.context = context};
+    int64_t size = (int64_t)strlen(names) + 1, most = 1;
+    char *copy;
+    MRC_SCOPE(scope, context);
+    for (const char *at = names; (at = strchr(at, MRC_NAME_SEPARATOR)) != NULL; at++) most++;
+    MRC_TRY(mrc_scope_alloc(&scope, &copy, size, 1, "names of files"));
+    memcpy(copy, names, (size_t)size);
+    MRC_TRY(mrc_alloc_zero(context, &all.each, most, sizeof *all.each, "names of files"));
+    for (char *at = copy, *end; at; at = end) {
+        end = strchr(at, MRC_NAME_SEPARATOR);
+        if (end) *end++ = 0;
+        if (*at) MRC_TRY(find_name(&all.each[all.count++], context, at));
+    }
+    if (all.count == 0) return find_name(out, context, names);
+    return join_names(&all, out);
+}
+
+mercer_status mrc_names_find(mrc_names *out, mercer_context *context, const char *name)
+{
+    struct stat about;
+    *out = (mrc_names){0};
+    bool list = strchr(name, MRC_NAME_SEPARATOR) && mrc_sys.lstat(name, &about) != 0;
+    return list ? find_list(out, context, name) : find_name(out, context, name);
 }
 
 void mrc_names_free(mercer_context *context, mrc_names *names)

@@ -6,6 +6,7 @@
 #include "data/table/number.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 void mrc_layout_free(mercer_context *context, mrc_layout *layout)
@@ -94,6 +95,22 @@ static mercer_status fail_unknown(const mrc_table *table, const char *asked)
                     table->header ? "" : ", without names (no header was found)");
 }
 
+/* Fails because the target is not given, and lists columns that it could be. */
+static mercer_status fail_no_target(const mrc_table *table, bool several)
+{
+    enum { LISTED = 8 };
+    char list[LISTED * (MRC_COLUMN_CHARS + 2)] = "", one[MRC_COLUMN_CHARS];
+    int64_t shown = mrc_min(LISTED - 1, table->columns - 1);
+    for (int64_t j = 0; j < shown; j++)
+        snprintf(list + strlen(list), sizeof list - strlen(list), "%s, ", mrc_column_text(table, j, one));
+    return mrc_fail(table->input->context, MERCER_ERROR_MISMATCH,
+                    "%s: %s; add --target NAME, --target INDEX (from 0) or a file of targets (y); columns: %s%s%s%s",
+                    table->input->path,
+                    several ? "several columns could be the target" : "the target column is unknown", list,
+                    shown < table->columns - 1 ? "..., " : "", mrc_column_text(table, table->columns - 1, one),
+                    table->header ? "" : ", without names (no header was found)");
+}
+
 /* Makes a column the next target. */
 static mercer_status add_target(mrc_layout *self, const mrc_table *table, const char *asked, int64_t column)
 {
@@ -146,12 +163,7 @@ static mercer_status find_targets(mrc_layout *self, const mrc_table *table, cons
     }
     if (!wish->needed) return MERCER_OK;
     column = mrc_table_find(table, NULL);
-    if (column >= 0) return add_target(self, table, "", column);
-    return mrc_fail(table->input->context, MERCER_ERROR_MISMATCH,
-                    "%s: %s (%lld columns); add --target NAME or --target INDEX (from 0), or a file of targets (y)",
-                    table->input->path,
-                    column == -2 ? "several columns could be the target" : "the target column is unknown",
-                    (long long)table->columns);
+    return column >= 0 ? add_target(self, table, "", column) : fail_no_target(table, column == -2);
 }
 
 /* ---- Requested roles and kinds --------------------------------------------------------------------------------- */
