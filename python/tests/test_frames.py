@@ -194,7 +194,7 @@ def test_warm_start_on_missing_values():
     frame, y = pandas.DataFrame(rng.normal(size=(80, 3)), columns=list("abc")), rng.normal(size=80)
     holes = frame.copy()
     holes.loc[3, "b"] = holes.loc[5, "c"] = np.nan
-    model = KernelRegressor(warm_start=True, random_state=0, effort=1).fit(frame, y)
+    model = KernelRegressor(advanced={"warm_start": True}, random_state=0, effort=1).fit(frame, y)
     before = model.predict(frame)
     cases = (
         (holes, "columns 'b', 'c', where"), (holes.assign(c=frame["c"]), "column 'b', where"),
@@ -205,8 +205,8 @@ def test_warm_start_on_missing_values():
             model.fit(X, y)
         np.testing.assert_array_equal(model.predict(frame), before)
     with pytest.raises(ValueError, match="in column 'a', where"):  # The last fit had missing values in other columns.
-        KernelRegressor(warm_start=True, effort=1).fit(holes, y).fit(holes.assign(a=holes["b"]), y)
-    assert model.set_params(warm_start=False).fit(holes, y).predict(holes).shape == (80,)
+        KernelRegressor(advanced={"warm_start": True}, effort=1).fit(holes, y).fit(holes.assign(a=holes["b"]), y)
+    assert model.set_params(advanced=None).fit(holes, y).predict(holes).shape == (80,)
 
 
 def test_columns_that_are_not_used():

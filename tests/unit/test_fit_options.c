@@ -70,9 +70,10 @@ static void test_reserved_words(void **state)
     int64_t *reserved[] = {options.data.reserved,    options.validation.reserved, options.kernel.reserved,
                            options.centers.reserved, options.search.reserved,     options.run.reserved};
     static const char *const groups[] = {"data", "validation", "kernel", "centers", "search", "run"};
+    static const int words[] = {4, 4, 3, 4, 4, 4};
     assert_succeeds(context, mercer_fit_check(context, &options));
     for (int i = 0; i < 6; i++)
-        for (int word = 0; word < 4; word++) {
+        for (int word = 0; word < words[i]; word++) {
             reserved[i][word] = 1;
             assert_fails(context, mercer_fit_check(context, &options), MERCER_ERROR_ARGUMENT, groups[i]);
             reserved[i][word] = 0;

@@ -1,21 +1,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Progress line, plots and report page of estimators."""
+"""Plots, report page and HTML representation of estimators."""
 
 from __future__ import annotations
 
 import json
 import math
 import os
-import sys
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
-from typing import Any, TextIO
+from typing import Any
 
 import numpy as np
 
-from ._arrays import Array
-from ._runtime import run
+from .._arrays import Array
+from .._runtime import run
+from .parameters import Part
 
 
 def _axes(ax: Any) -> Any:
@@ -72,14 +71,8 @@ def _axes_with_text(ax: Any, text: str) -> Any:
     return ax
 
 
-class ShowMixin:
+class ShowMixin(Part):
     """Plot and report methods of estimators with history_, spectrum_, plan_ and summary_."""
-
-    history_: dict[str, Array]
-    spectrum_: Array
-    plan_: dict[str, Any]
-    summary_: dict[str, Any]
-    model_: Any
 
     def plot_history(self, ax: Any = None) -> Any:
         """Plot the losses by epoch and return the matplotlib axes.
@@ -133,7 +126,7 @@ class ShowMixin:
         check_is_fitted(self, "model_")
 
     def _events(self) -> Iterator[dict[str, Any]]:
-        from . import __version__
+        from .. import __version__
 
         Z, W = self.model_.centers, self.model_.weights
         data = {"features": Z.shape[1], "outputs": W.shape[1], "dtype": str(Z.dtype)}
@@ -153,75 +146,3 @@ class ShowMixin:
                 yield from _search_charts(search)
             phases = {name[:-8]: summary[name] for name in summary if name.endswith("_seconds")}
             yield {"event": "summary", **summary, "phases": phases}
-
-
-WIDTH, REDRAW_SECONDS = 20, 0.1  # characters of the bar; shortest time between two redraws
-
-
-def _passes_done(p: dict[str, Any]) -> float:
-    """Return the number of passes done, including the fraction of the current pass."""
-    within = p["pass_samples"] / p["pass_total"] if p["pass_total"] > 0 else 0.0
-    return float(p["epoch"] + min(1.0, within))
-
-
-class Bar:
-    """Progress line on stderr: redrawn on a terminal or in a notebook, elsewhere one line per epoch."""
-
-    def __init__(self, stream: TextIO | None = None) -> None:
-        self.stream = stream or sys.stderr
-        self.redraws = "ipykernel" in sys.modules or bool(getattr(self.stream, "isatty", lambda: False)())
-        self.last, self.length, self.validation = 0.0, 0, math.nan
-        self.start = 0.0, 0.0, 0.0  # seconds, samples and epochs at the end of set-up
-
-    def __call__(self, p: dict[str, Any]) -> None:
-        """Show progress.
-
-        Speed and remaining time count from the end of set-up, which excludes set-up and the epochs before a resume.
-        """
-        if "error" in p:
-            if p["phase"] != "calibration":  # calibration follows training, whose last line must stay visible
-                self._write(self._phase(p), False)
-            return
-        if p["phase"] is not None:
-            self.start = p["seconds"], p["samples"], _passes_done(p)
-            share = f"{p['phase_share'] * 100:3.0f}% " if p["phase_share"] >= 0 else ""
-            self._write(f"setting up: {share}{p['phase']}, {p['seconds']:.1f} s", False)
-            return
-        ended, now = p["pass_samples"] == 0, time.monotonic()
-        if not math.isnan(p["validation_loss"]):
-            accuracy = p["validation_accuracy"]
-            self.validation = p["validation_loss"] if math.isnan(accuracy) else accuracy
-        if ended or now - self.last >= REDRAW_SECONDS:
-            self.last = now
-            self._write(self._line(p), ended)
-
-    def _phase(self, p: dict[str, Any]) -> str:
-        error = f", held-out error {p['error']:.4f}" if p["phase"] == "search" and p["error"] > 0 else ""
-        return f"{p['phase']}: {max(0.0, p['phase_share']) * 100:3.0f}%{error}, {p['seconds']:.1f} s"
-
-    def _line(self, p: dict[str, Any]) -> str:
-        epochs, passes, (began, before, first) = max(1, p["epochs"]), _passes_done(p), self.start
-        seconds, samples, done = p["seconds"] - began, p["samples"] - before, min(1.0, passes / epochs)
-        left = seconds / (passes - first) * (epochs - passes) if passes > first else math.nan
-        loss = "-" if math.isnan(p["train_loss"]) else f"{p['train_loss']:.4g}"
-        parts = [f"epoch {p['epoch']}/{epochs}", f"loss {loss}"]
-        if not math.isnan(p["train_accuracy"]):
-            parts.append(f"accuracy {p['train_accuracy']:.4f}")
-        if not math.isnan(self.validation):
-            parts.append(f"validation {self.validation:.4f}")
-        if seconds > 0 and samples > 0:
-            parts.append(f"{samples / seconds:,.0f} rows/s")
-        parts.append(f"{p['seconds']:.1f} s" + (f", {left:.0f} s left" if done < 1 and left >= 1 else ""))
-        return f"{done * 100:3.0f}% |{('#' * round(done * WIDTH)).ljust(WIDTH)}| " + ", ".join(parts)
-
-    def _write(self, line: str, ended: bool) -> None:
-        if self.redraws or ended:
-            self.stream.write("\r" + line.ljust(self.length) if self.redraws else line + "\n")
-            self.stream.flush()
-            self.length = len(line)
-
-    def close(self) -> None:
-        """End the line, so that later output begins on a new line."""
-        if self.length and self.redraws:
-            self.stream.write("\n")
-            self.stream.flush()
