@@ -20,11 +20,11 @@ from ._model import Dataset, _texts
 EPOCH = np.datetime64("2000-01-01", "ns")  # the library represents dates as days since then
 LEAST_ROWS, MOST_WARNINGS = 32, 8  # as in the library for files: fewer rows may be in order by chance
 
-# Remedies in pandas for errors of the library, by a part of the message.
+# Parameters of the estimators that are remedies for errors of the library, by a part of the message.
 HINTS = (
-    ("is not a date, but", "pandas.to_datetime(X[{0}], errors='coerce'), or X[{0}].astype('category')"),
-    ("is not a number, but", "pandas.to_numeric(X[{0}], errors='coerce'), or X[{0}].astype('category')"),
-    ("the order of day and month", "pandas.to_datetime(X[{0}], dayfirst=True), or dayfirst=False"),
+    ("is not a date, but", "missing={1}, or columns={{{0}: 'category'}}"),
+    ("is not a number, but", "missing={1}, or columns={{{0}: 'category'}}"),
+    ("the order of day and month", "columns={{{0}: 'date-dmy'}}, or 'date-mdy'"),
 )
 
 
@@ -222,7 +222,8 @@ def _explain_error(text: str) -> str:
         return f"X {text}" if text.startswith("has ") else f"X: {text}"
     place = re.match(r"column ('.*?')(,|:| )", text)
     hint = next((hint for part, hint in HINTS if part in text), None)
-    code = f": {hint.format(place[1])}" if hint and place else ""
+    value = re.search(r"('[^']*') is not a", text)
+    code = f": {hint.format(place[1], value[1] if value else None)}" if hint and place else ""
     return f"X, {text}{code}" if text.startswith("column ") else f"X: {text}"
 
 

@@ -95,7 +95,7 @@ def test_a_few_bad_cells():
     frame = pandas.DataFrame({"when": when, "a": np.arange(400) % 7 + 0.5})
     message = (
         r"^X, column 'when', row 59: '2020-02-30' is not a date, but 399 of 400 values are; make it a missing value, or make "
-        r"the column a category: pandas.to_datetime\(X\['when'\], errors='coerce'\), or X\['when'\].astype\('category'\)$"
+        r"the column a category: missing='2020-02-30', or columns=\{'when': 'category'\}$"
     )
     with pytest.raises(ValueError, match=message):
         KernelRegressor().fit(frame, np.arange(400.0))
@@ -104,7 +104,7 @@ def test_a_few_bad_cells():
     _, schema, names = encode(Context(), frame.assign(when=frame["when"].astype("category")))
     assert names[0] == "when=2020-01-01" and "other" in schema
     rating = pandas.DataFrame({"rating": ["4", "5", "-", *["3"] * 97]})
-    with pytest.raises(ValueError, match=r"^X, column 'rating', row 2: '-' is not a number.*pandas.to_numeric\(X\['rating'\]"):
+    with pytest.raises(ValueError, match=r"^X, column 'rating', row 2: '-' is not a number.*columns=\{'rating': 'category'\}"):
         encode(Context(), rating)
 
 
@@ -127,7 +127,7 @@ def test_notations(tmp_path):
     np.testing.assert_array_equal(model.predict(numbers), expected[:12])
     with pytest.raises(ValueError, match=r"^X, column 'amount', row 0: '€5' is not a number"):
         model.predict(frame.assign(amount="€5"))
-    with pytest.raises(ValueError, match=r"^X, column 'when': the order .*'01/01/2020'.*dayfirst=True"):
+    with pytest.raises(ValueError, match=r"^X, column 'when': the order .*'01/01/2020'.*columns=\{'when': 'date-dmy'\}"):
         encode(Context(), frame.iloc[:12].assign(when=pandas.date_range("2020-01-01", periods=12, freq="MS").strftime("%d/%m/%Y")))
 
 

@@ -20,7 +20,7 @@ from .._context import Context, seed_from, warn
 from .._evaluation import permutation_importance
 from .._model import Dataset, Model
 from .._training import Callback, Fitting
-from .files import FileMixin
+from .files import FileMixin, class_names
 from .inputs import InputMixin, check_new_missing_values, sort_keys
 from .parameters import PATIENCE, PRECISIONS, ParametersMixin
 from .progress import Tolerance, progress_bar
@@ -79,10 +79,10 @@ class KernelEstimator(
         numbers or dates, the latest rows are held out. ``eval_set`` is a pair (X, y), or (X, y, sample_weight), of
         held-out rows for early stopping, calibration and intervals; the search still holds out training rows.
         """
+        self._check_parameters()
         continued = self._continues_last_fit()
         columns = {name: self.__dict__[name] for name in COLUMNS if name in self.__dict__} if continued else None
         try:
-            self._check_parameters()
             task, samples = self._all_samples(X, y, sample_weight, groups, times, eval_set)
             if columns is not None:
                 check_new_missing_values(columns.get("_table"), self._table)
@@ -304,12 +304,3 @@ class KernelEstimator(
         state = dict(super().__getstate__())
         state["_trainer"] = None  # the next partial_fit creates a trainer that continues from the weights
         return state
-
-
-def class_names(classes: Any) -> list[str] | None:
-    """Return the names of classes for a model file, in which they must be distinct and printable; None if they are not."""
-    names = [str(name) for name in classes]
-    usable = all(name and name.isprintable() for name in names) and len(set(names)) == len(names)
-    return names if usable else None
-
-

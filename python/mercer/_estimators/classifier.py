@@ -14,6 +14,7 @@ from .. import _arrays as A
 from .. import _device as D
 from .._arrays import Array
 from .._kernels import Kernel
+from . import refusals
 from .base import KernelEstimator, Samples, Task
 from .parameters import CLASSES_ONLY, DEFAULT_EFFORT, TARGETS_ONLY, document, names_moved_parameters
 
@@ -69,6 +70,7 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         classes, numbers = np.unique(y, return_inverse=True)
         if self._continues_last_fit() and not np.array_equal(classes, self.classes_):
             raise ValueError("warm_start: the classes of y differ from those of the last fit")
+        refusals.check_class_count(classes, len(numbers))
         task = Task(len(classes), classes, class_weight=self._class_weight(classes))
         return task, X, numbers.reshape(-1).astype(np.int32), weights
 

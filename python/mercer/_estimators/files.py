@@ -31,10 +31,18 @@ def _guess_classes(names: list[str]) -> Array:
     return np.array(numbers) if [str(number) for number in numbers] == names else np.array(names)
 
 
+def class_names(classes: Any) -> list[str] | None:
+    """Return the names of classes for a model file, in which they must be distinct and printable; None if they are not."""
+    names = [str(name) for name in classes]
+    usable = all(name and name.isprintable() for name in names) and len(set(names)) == len(names)
+    return names if usable else None
+
+
 def _described_classes(classes: Array) -> dict[str, Any] | None:
     """Return what is needed to restore classes that _guess_classes does not; None if nothing is needed."""
     guess = _guess_classes([str(name) for name in classes])
-    if guess.dtype.kind == classes.dtype.kind and guess.tolist() == classes.tolist():
+    same = guess.dtype.kind == classes.dtype.kind and guess.tolist() == classes.tolist()
+    if same and class_names(classes) is not None:
         return None
     return {"classes": classes.tolist(), "dtype": classes.dtype.str if classes.dtype != object else "object"}
 
@@ -90,7 +98,14 @@ def load(path: str | os.PathLike[str], *, n_jobs: int | None = None, device: str
     from .classifier import KernelClassifier
     from .regressor import KernelRegressor
 
-    model = Model.load(path, n_jobs=n_jobs, device=device)
+    try:
+        model = Model.load(path, n_jobs=n_jobs, device=device)
+    except ValueError as error:
+        if "not a Mercer model" not in str(error):
+            raise
+        raise ValueError(
+            f"{os.fspath(path)} is damaged or not a Mercer model; load reads files that save, or mercer train, wrote"
+        ) from error
     try:
         note = json.loads(model.note or "{}")
     except ValueError:

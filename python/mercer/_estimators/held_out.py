@@ -31,7 +31,8 @@ DEPENDENCE_ROWS = 512  # rows whose predictions are averaged in a partial depend
 class HeldOut:
     """Predictions of held-out rows."""
 
-    source: str  # which rows these are, for titles
+    kind: str  # which rows these are, as an adjective
+    source: str  # the same as a phrase, for titles
     scores: Array  # (m, c) outputs of the model
     targets: Array  # (m,) class numbers, or (m, c) values
     names: list[str]  # columns of the table that the model uses
@@ -59,7 +60,7 @@ def evaluate(estimator: Any, task: Task, sample: Samples) -> HeldOut:
     """Predict the stored rows by models that were not trained on them, and permute their columns."""
     if sample.held_out is not None:
         scores, (names, drops, _) = estimator.model_.predict(sample.X), _importance(estimator, task, sample, slice(None))
-        return HeldOut("eval_set", scores, sample.y, names, drops)
+        return HeldOut("eval_set", f"{len(sample.X):,} rows of eval_set", scores, sample.y, names, drops)
     fold = _folds(sample, task)
     scores, names, rows = np.full((len(fold), task.outputs), np.nan), list[str](), 0
     total: Any = 0.0
@@ -77,7 +78,7 @@ def evaluate(estimator: Any, task: Task, sample: Samples) -> HeldOut:
     if not rows:
         raise ValueError("the fit has too few rows to hold some out; give eval_set to fit")
     source = f"{int(known.sum()):,} training rows, predicted by models that were trained without them"
-    return HeldOut(source, scores[known], sample.y[known], names, total / rows)
+    return HeldOut("cross-validated training", source, scores[known], sample.y[known], names, total / rows)
 
 
 def _folds(sample: Samples, task: Task) -> Array:
@@ -151,3 +152,21 @@ def dependence(estimator: Any, task: Task, sample: Samples, column: int) -> tupl
     rows = np.unique(np.linspace(0, len(sample.X) - 1, min(DEPENDENCE_ROWS, len(sample.X))).astype(np.int64))
     data = estimator._dataset(estimator.model_.context, task, sample.X[rows], sample.y[rows], None)
     return partial_dependence(estimator.model_, data, column)
+
+
+def probabilities(estimator: Any, found: HeldOut) -> Array:
+    """Return class probabilities (m, c) of held-out scores, with the temperature of the model."""
+    info = estimator.model_._info()
+    shift = np.array(info.class_shift[: info.outputs]) if info.class_shift else 0.0
+    scores = (found.scores + shift) / info.temperature
+    scores = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return scores / scores.sum(axis=1, keepdims=True)
+
+
+def calibration(P: Array, labels: Array, bins: int) -> dict[str, Any]:
+    """Return mean probability and share of correct predictions by bins of equal size, and their mean difference."""
+    confidence, hit = P.max(axis=1), P.argmax(axis=1) == labels
+    groups = np.array_split(np.argsort(confidence, kind="stable"), max(1, min(bins, len(labels) // 20)))
+    points = [(float(confidence[rows].mean()), float(hit[rows].mean())) for rows in groups]
+    error = float(np.average([abs(a - b) for a, b in points], weights=[len(rows) for rows in groups]))
+    return {"confidence": [a for a, _ in points], "accuracy": [b for _, b in points], "error": error}

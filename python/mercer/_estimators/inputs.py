@@ -14,6 +14,7 @@ from .. import _kinds as K
 from .. import _table as T
 from .._arrays import Array
 from .._context import shared_context
+from . import refusals
 from .parameters import Part
 
 TYPES = [np.float64, np.float32, np.float16, np.uint8]  # used without conversion
@@ -28,10 +29,16 @@ class InputMixin(Part):
             return self._validate_on_device(X, *y, reset=reset, **options)
         if hasattr(X, "__dlpack__") and not hasattr(X, "__array__") and not hasattr(X, "__array_interface__"):
             X = A.as_array(X, "X")
+        refusals.check_container(X)
+        if y:
+            refusals.check_lengths(X, y[0])
+            refusals.check_targets(y[0], bool(options.get("y_numeric")))
         X, *y = (A.unmasked(values, name) for values, name in zip((X, *map(D.to_host, y)), ("X", "y")))
         if options.get("y_numeric"):
             y = [T.number_targets(t) for t in y]
         X, frame = self._described(X)
+        if frame is not None:
+            refusals.check_frame(frame, reset)
         known = None if reset else (getattr(self, "_table", None) or (None,))[0]
         if frame is not None and (known is not None or (reset and not T.is_plain(frame))):
             checked = [V.validate_data(self, y=t, **options) if reset else V._check_y(t, **options) for t in y]

@@ -85,7 +85,11 @@ class ResultsMixin(Part):
         trained without them. Columns that the model does not use have the importance 0. Negative values are noise.
         For other rows, use :meth:`permutation_importance`.
         """
+        if self._held_out is None and self._describing:
+            raise AttributeError("feature_importances_ is not computed yet")
         return H.by_input_column(self, self._held_out_results())
+
+    _describing = False  # scikit-learn reads all attributes for its representation, which should not compute anything
 
     def held_out_score(self) -> tuple[float, str] | None:
         """Return R2 or accuracy on held-out rows and a description of the rows; None if there are none."""

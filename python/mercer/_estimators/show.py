@@ -3,17 +3,16 @@
 
 from __future__ import annotations
 
-import json
-import math
 import os
-import tempfile
-from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from sklearn import get_config
+from sklearn.utils.validation import check_is_fitted
 
-from .._arrays import Array
-from .._runtime import run
+from . import held_out as H
+from .html import card
+from .page import write
 from .parameters import Part
 
 
@@ -27,42 +26,6 @@ def _axes(ax: Any) -> Any:
     return plt.subplots()[1]
 
 
-def _json_value(value: Any) -> Any:
-    """Return a value that JSON can represent: NumPy arrays become lists, NaN and infinity become None.
-
-    >>> _json_value({"ridges": np.array([0.5, np.nan]), "centers": {np.int64(3): (1.0,)}})
-    {'ridges': [0.5, None], 'centers': {'3': [1.0]}}
-    """
-    if isinstance(value, (np.generic, np.ndarray)):
-        value = value.tolist()
-    if isinstance(value, dict):
-        return {str(name): _json_value(one) for name, one in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_json_value(one) for one in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-STAGES = "norm 1", "norm 2", "norm 1, larger samples", "norm 2, larger samples"  # stages 1 to 4 of the search
-
-
-def _search_charts(search: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield charts of the held-out error by search step and by number of centers, as in ``mercer train --log``."""
-    common = {"event": "chart", "section": "Search", "y": "squared error over the variance", "log_y": True}
-    steps = list(enumerate(search["steps"], start=1))
-    curves = [[(i, step["error"]) for i, step in steps if step["stage"] == k + 1] for k in range(len(STAGES))]
-    series = [_curve(name, curve) for name, curve in zip(STAGES, curves) if curve]
-    if series:
-        yield {**common, "title": "Held-out error of the search", "x": "step", "series": series}
-    if search["centers"]:
-        curve = [(math.log2(int(p)), error) for p, error in search["centers"].items()]
-        series, axis = [_curve("small fits", curve)], "centers, as a power of 2"
-        yield {**common, "title": "Held-out error by number of centers", "x": axis, "series": series}
-
-
-def _curve(name: str, points: Sequence[tuple[float, Any]]) -> dict[str, Any]:
-    return {"name": name, "x": [x for x, _ in points], "y": [y for _, y in points]}
-
-
 def _axes_with_text(ax: Any, text: str) -> Any:
     """Return axes that show a text instead of curves."""
     ax = _axes(ax)
@@ -72,14 +35,14 @@ def _axes_with_text(ax: Any, text: str) -> Any:
 
 
 class ShowMixin(Part):
-    """Plot and report methods of estimators with history_, spectrum_, plan_ and summary_."""
+    """Plots, report page and HTML representation."""
 
     def plot_history(self, ax: Any = None) -> Any:
         """Plot the losses by epoch and return the matplotlib axes.
 
         Training in a single step, as by the default solver for small data, has no curve; the axes then show the reason.
         """
-        self._check_fitted()
+        check_is_fitted(self, "model_")
         curves = {name: v for name, v in self.history_.items() if name.endswith("_loss") and len(v) > 1}
         if not curves:
             who = f"solver {self.plan_['solver']} took one step" if self.plan_ else "partial_fit records no losses"
@@ -97,7 +60,7 @@ class ShowMixin(Part):
 
         Not every solver computes eigenvalues; without them the axes show the reason.
         """
-        self._check_fitted()
+        check_is_fitted(self, "model_")
         if len(self.spectrum_) == 0:
             who = f"solver {self.plan_['solver']} computes none" if self.plan_ else "partial_fit records none"
             what = f"no eigenvalues to plot: {who}\nuse a solver that computes them, such as solver='ep4'"
@@ -107,42 +70,87 @@ class ShowMixin(Part):
         ax.set(xlabel="index", ylabel="eigenvalue")
         return ax
 
-    def report(self, path: str | os.PathLike[str] = "report.html") -> str:
-        """Write an HTML page about the training, as ``mercer report`` does, and return its path.
+    def plot_residuals(self, ax: Any = None) -> Any:
+        """Plot predictions of held-out rows, and return the matplotlib axes.
 
-        The page is a single file without scripts.
+        A regressor plots the residuals (target minus prediction) over the predictions, a classifier the calibration:
+        shares of correct predictions by predicted probability. The rows are those of :attr:`feature_importances_`.
         """
-        self._check_fitted()
-        with tempfile.TemporaryDirectory(prefix="mercer-") as folder:
-            log = os.path.join(folder, "run.jsonl")
-            with open(log, "w", encoding="utf-8") as file:
-                file.writelines(json.dumps(event) + "\n" for event in self._events())
-            run(["report", log, "-o", os.fspath(path), "--quiet"])
+        found = self._held_out_results()
+        ax = _axes(ax)
+        if self._task.classes is None:
+            y = found.targets.reshape(len(found.targets), -1)
+            for j in range(y.shape[1]):
+                label = f"output {j}" if y.shape[1] > 1 else None
+                ax.plot(found.scores[:, j], y[:, j] - found.scores[:, j], ".", markersize=3, alpha=0.6, label=label)
+            ax.axhline(0.0, color="gray", linewidth=1)
+            ax.set(xlabel="prediction", ylabel="target - prediction")
+        else:
+            points = H.calibration(H.probabilities(self, found), found.targets, 10)
+            ax.plot([0, 1], [0, 1], color="gray", linewidth=1)
+            ax.plot(points["confidence"], points["accuracy"], marker="o", label=f"mean difference {points['error']:.3f}")
+            ax.set(xlabel="probability of the predicted class", ylabel="share of correct predictions")
+        if ax.get_legend_handles_labels()[0]:
+            ax.legend()
+        ax.set_title(found.source, fontsize="small")
+        return ax
+
+    def plot_importance(self, ax: Any = None, most: int = 20) -> Any:
+        """Plot the importance of up to ``most`` columns (:attr:`feature_importances_`) and return the matplotlib axes."""
+        found = self._held_out_results()
+        order = np.argsort(found.drops, kind="stable")[-most:]
+        ax = _axes(ax)
+        ax.barh([found.names[j] for j in order], found.drops[order])
+        ax.set(xlabel=f"decrease of {'R2' if self._task.classes is None else 'accuracy'} if the column is permuted")
+        return ax
+
+    def plot_dependence(self, column: Any, ax: Any = None) -> Any:
+        """Plot the mean prediction by the value of a column, a name or an index, and return the matplotlib axes."""
+        found = self._held_out_results()
+        names = found.names
+        j = names.index(column) if column in names else column
+        if isinstance(j, bool) or not isinstance(j, (int, np.integer)) or not 0 <= j < len(names):
+            raise ValueError(f"column {column!r} is not a column of the model; valid: {', '.join(names)}")
+        values, F = H.dependence(self, self._task, self._sample, int(j))
+        used, ax = H.used_columns(self), _axes(ax)
+        levels = used[j].get("levels") if used else None
+        classes = self._task.classes
+        for k in range(1 if classes is not None and F.shape[1] == 2 else 0, F.shape[1]):
+            label = None if classes is None and F.shape[1] == 1 else str(k if classes is None else classes[k])
+            x = levels[: len(values)] if levels else values
+            ax.plot(x, F[: len(x), k], marker="o" if levels else None, linestyle="" if levels else "-", label=label)
+        if ax.get_legend_handles_labels()[0]:
+            ax.legend()
+        ax.set(xlabel=names[j], ylabel="mean prediction")
+        return ax
+
+    def report(self, path: str | os.PathLike[str] = "report.html") -> str:
+        """Write an HTML page, as ``mercer report`` does, and return its path.
+
+        It shows the search, the training, and of held-out rows: residuals or calibration, the importance of columns and
+        the partial dependence on the most important ones. The page is a single file without scripts.
+        """
+        check_is_fitted(self, "model_")
+        write(self, os.fspath(path))
         return os.fspath(path)
 
-    def _check_fitted(self) -> None:
-        from sklearn.utils.validation import check_is_fitted
+    def _repr_mimebundle_(self, **_options: Any) -> dict[str, str]:
+        found = {"text/plain": repr(self)}
+        if get_config()["display"] == "diagram":
+            found["text/html"] = self._repr_html_()
+        return found
 
-        check_is_fitted(self, "model_")
+    def _get_fitted_attr_html(self, doc_link: str = "") -> Any:
+        """Return scikit-learn's table of attributes, without importances that are not computed yet."""
+        self._describing = True
+        try:
+            return super()._get_fitted_attr_html(doc_link)  # type: ignore[misc]
+        finally:
+            del self._describing
 
-    def _events(self) -> Iterator[dict[str, Any]]:
-        from .. import __version__
+    def _repr_html_(self) -> str:
+        """Return scikit-learn's diagram, after a table with kernel, size, held-out score and columns if it is fitted."""
+        from sklearn.utils import estimator_html_repr
 
-        Z, W = self.model_.centers, self.model_.weights
-        data = {"features": Z.shape[1], "outputs": W.shape[1], "dtype": str(Z.dtype)}
-        start = {"version": __version__, "command": type(self).__name__, "kernel": str(self.model_.kernel)}
-        yield {"event": "start", **start, "data": data, "centers": {"count": Z.shape[0]}}
-        if self.plan_:
-            plan = _json_value(self.plan_)
-            yield {"event": "plan", **plan, "lambda": plan["ridge"], "batch": plan["batch_size"]}
-        for i in range(len(self.history_.get("epoch", []))):
-            yield {"event": "epoch", **{name: _json_value(v[i]) for name, v in self.history_.items()}}
-        if len(self.spectrum_):
-            values = [float(v) for v in self.spectrum_]
-            yield {"event": "spectrum", "values": values, "eigenpairs": len(values) - 1, "tail": values[-1]}
-        if self.summary_:
-            summary = _json_value(self.summary_)
-            if search := summary.pop("search", None):
-                yield from _search_charts(search)
-            phases = {name[:-8]: summary[name] for name in summary if name.endswith("_seconds")}
-            yield {"event": "summary", **summary, "phases": phases}
+        diagram = str(estimator_html_repr(self))
+        return card(self) + diagram if hasattr(self, "model_") else diagram
