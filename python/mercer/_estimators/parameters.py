@@ -181,6 +181,7 @@ class Part:
     summary_: Any
     spectrum_: Any
     _trainer: Any
+    _seen: Any  # fingerprint of the training data
     _sample: Any
     _held_out: Any
     _rows: Any = None  # number of training rows

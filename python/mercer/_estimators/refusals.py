@@ -35,7 +35,8 @@ def check_frame(frame: Any, reset: bool) -> None:
 def check_container(X: Any) -> None:
     """Refuse objects that are not tables, with the way to make one."""
     kind = type(X).__name__
-    if isinstance(X, (dict, str, bytes)) or X is None:
+    is_dict = isinstance(X, dict) and not hasattr(X, "toarray")  # some sparse matrices are dicts, too
+    if is_dict or isinstance(X, (str, bytes)) or X is None:
         raise TypeError(f"X is a {kind}; use a data frame or an array (rows, columns)")
     if hasattr(X, "to_frame") and hasattr(X, "name") and not hasattr(X, "columns"):
         raise ValueError(f"X is a {kind} and has one dimension: Reshape your data; use X.to_frame()")
