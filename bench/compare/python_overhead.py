@@ -36,11 +36,10 @@ def by_package(x, y, centers):
     model = KernelClassifier(
         "laplace",
         bandwidth=BANDWIDTH,
-        n_centers=centers,
+        centers=centers,
         solver=SOLVER,
-        epochs=EPOCHS,
         random_state=0,
-        validation_fraction=0,
+        advanced={"epochs": EPOCHS, "validation_fraction": 0},
     )
     model.fit(X, labels)
     return time.perf_counter() - start, model.summary_["seconds"], model

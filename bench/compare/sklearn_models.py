@@ -37,8 +37,8 @@ def make_theirs(case, p):
 def make_ours(p):
     from mercer import KernelRegressor
 
-    return KernelRegressor("gaussian", bandwidth=BANDWIDTH, ridge=LAMBDA, n_centers=p, preprocess="none", target_transform="none", tune="off",
-                           random_state=1)
+    return KernelRegressor("gaussian", bandwidth=BANDWIDTH, ridge=LAMBDA, centers=p, target_transform="none", tune="off", random_state=1,
+                           advanced={"preprocess": "none"})
 
 
 def timed(model, X, targets):

@@ -37,13 +37,13 @@ def fit(drawn, X, y, job, cores):
     from mercer import KernelRegressor as make
 
     shared = {"random_state": job["seed"], "n_jobs": cores, "device": job["device"]}
-    own = {"kernel": drawn["kernel"], "preprocess": drawn["preprocess"], "ridge": drawn["ridge"] * len(y)}
+    own = {"kernel": drawn["kernel"], "advanced": {"preprocess": drawn["preprocess"]}, "ridge": drawn["ridge"] * len(y)}
     if drawn["learned"]:
-        own["learn_features"] = True
+        own["advanced"]["learn_features"] = True
     else:
-        median = make(**own, **shared, tune="off", solver="direct", n_centers=50).fit(X, y)
+        median = make(**own, **shared, tune="off", solver="direct", centers=50).fit(X, y)
         own["bandwidth"] = drawn["multiple"] * median.model_.kernel.struct.bandwidth
-    return make(**own, **shared, solver="krr", n_centers="all").fit(X, y)
+    return make(**own, **shared, solver="krr", centers="all").fit(X, y)
 
 
 def data_of(job):

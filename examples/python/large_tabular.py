@@ -30,7 +30,7 @@ print(plan(rows - held, centers, X.shape[1], memory="4G")["text"])
 
 model = make_pipeline(
     StandardScaler(),
-    KernelRegressor("matern52", n_centers=centers, center_method="kmeans", memory="4G", random_state=0, verbose=1),
+    KernelRegressor("matern52", centers=centers, advanced={"center_method": "kmeans"}, memory="4G", random_state=0, verbose=1),
 )
 model.fit(X[held:], y[held:])
 print(f"R^2 on {held} rows it has not seen: {model.score(X[:held], y[:held]):.4f}")

@@ -8,7 +8,7 @@ from mercer import Dataset, KernelClassifier
 stream = Dataset.synthesize("digits", 12_000, random_state=0)  # samples are computed when they are read
 X_test, y_test = stream.read(10_000, 2_000)
 
-model = KernelClassifier(n_centers=800, random_state=0)
+model = KernelClassifier(centers=800, random_state=0)
 for first in range(0, 6_000, 1_000):
     X, y = stream.read(first, 1_000)
     model.partial_fit(X, y, classes=range(10))

@@ -26,7 +26,7 @@ y = torch.sin(X[:, :1] + X[:, 1:2] * 0.5)
 train, test = slice(0, SAMPLES * 9 // 10), slice(SAMPLES * 9 // 10, None)
 
 model = mercer.KernelRegressor(
-    "gaussian", bandwidth=10.0, n_centers=5000, ridge=1e-3, device="cuda", arithmetic="fast", random_state=0
+    "gaussian", bandwidth=10.0, centers=5000, ridge=1e-3, device="cuda", advanced={"arithmetic": "fast"}, random_state=0
 ).fit(X[train], y[train])
 model.predict(X[test])  # from now on the model is on the device
 

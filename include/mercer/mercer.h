@@ -652,7 +652,10 @@ typedef struct mercer_fit_kernel {
     /* Metric on preprocessed samples: M (d, d), or weights (1, d); see mercer_preprocess_info. NULL: the
        identity, or searched. */
     const mercer_matrix *metric;
-    int64_t reserved[4];
+    /* Weights (2, d) of preprocessing blend, each >= 0: of the ranks, then of the standardized values; see
+       mercer_preprocess_info. Requires data.preprocess blend and search.tune OFF. NULL: chosen. */
+    const mercer_matrix *blend;
+    int64_t reserved[3];
 } mercer_fit_kernel;
 
 /* Centers of a fit. */

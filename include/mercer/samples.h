@@ -60,6 +60,9 @@ typedef struct mercer_preprocess_info {
        samples are unchanged, the model's kernel has bandwidth b / v, and this is the kernel with bandwidth b; NULL:
        not folded. */
     const mercer_kernel *kernel;
+    /* Weights (2, d) of preprocessing blend, f64: of the ranks, then of the standardized values. They refer to the data
+       of the fit, and are not in model files: 0 rows then, and for other kinds. */
+    mercer_matrix blend;
 } mercer_preprocess_info;
 
 /* Describes a preprocessing; NULL: no preprocessing. */

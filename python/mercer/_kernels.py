@@ -46,6 +46,11 @@ class Kernel:
         self.failure = Failure()  # exception of the Python function; calls with this kernel run inside its ``with``
         return self
 
+    def norm(self) -> float:
+        """Return the p of the norm that the kernel depends on; 2 also for functions of the inner product."""
+        name = str(self).partition(":")[0]
+        return float(self.struct.p) if name == "lpq" else 1.0 if name.endswith("-l1") else 2.0
+
     @classmethod
     def from_function(cls, function: Callable[..., Array], on: str = "distance") -> Kernel:
         """Create a kernel from a Python function, which is much slower than a built-in kernel.

@@ -41,7 +41,7 @@ plan: struct_size=z solver=c16 projector=c16 epochs=q batch=q nystrom=q eigenpai
 report: struct_size=z plan=*plan epochs=q samples=q steps=q projections=q train_loss=d train_accuracy=d validation_loss=d validation_accuracy=d projection_residual_mean=d projection_residual_last=d tail=d beta=d halvings=q stopped=i seconds=d setup_seconds=d forward_seconds=d gradient_seconds=d projection_seconds=d validation_seconds=d flops=d peak_bytes=q
 fit_data: preprocess=s target_transform=s class_weight=s merge=i augment=s samples=q height=q width=q channels=q reserved=q4
 fit_validation: data=p fraction=d calibrate=i intervals=i calibrate_to=s score=i reserved=q3
-fit_kernel: spec=s function=*kernel bandwidth=d metric=*matrix reserved=q4
+fit_kernel: spec=s function=*kernel bandwidth=d metric=*matrix blend=*matrix reserved=q3
 fit_centers: count=q method=s given=p type=i iterations=q batch=q reserved=q4
 fit_search: tune=i learn_features=i effort=i budget=d reserved=q4
 fit_run: seed=Q memory=q precision=i checkpoint=s model=p comm=p shards=i progress=progress_callback progress_user=p reserved=q4
@@ -52,7 +52,7 @@ fit_report: struct_size=z training=*report search=*search_report choice=*center_
 model_info: struct_size=z features=q outputs=q size=q labels=*s label_count=q feature_names=*s target_names=*s target_count=q schema=s note=s kernel=*kernel preprocess=p centers=matrix weights=matrix target_offset=*d target_scale=*d target_curve=s temperature=d calibrated=i class_shift=*d interval_task=i interval_rows=d members=*p member_count=q
 save_options: struct_size=z centers=i weights=i
 export_options: struct_size=z format=s name=s
-preprocess_info: struct_size=z spec=s features=q width=q identity=i metric=matrix kernel=*kernel
+preprocess_info: struct_size=z spec=s features=q width=q identity=i metric=matrix kernel=*kernel blend=matrix
 format_info: struct_size=z name=s samples=i targets=i
 table_column: name=s kind=s values=*d codes=*l words=*s word_count=q
 batch: struct_size=z X=matrix Y=matrix weights=*d rows=*q

@@ -368,6 +368,23 @@ class Model:
         factor = A.borrowed(matrix, self)
         return factor[0] ** 2 if matrix.rows == 1 else factor @ factor.T
 
+    def unfolded_kernel(self) -> str:
+        """Return the kernel function for preprocessed samples, also if a scale factor was folded into its bandwidth."""
+        folded = self._preprocess_info().kernel if self._info().preprocess else None
+        return str(Kernel._of_struct(folded.contents) if folded else self.kernel)
+
+    def fitted_preprocessing(self) -> dict[str, Any]:
+        """Return the hyperparameters of the preprocessing, as options of a fit: preprocess, blend and metric."""
+        found: dict[str, Any] = {"preprocess": self.preprocess or "none"}
+        blend, metric = self._preprocess_info().blend, self.metric
+        if blend.rows:
+            found["blend"] = A.borrowed(blend, self).copy()
+        if metric is None:
+            return found
+        # The weights of a fit multiply |x - z|^p, and those of the model are squares of the scales of the features.
+        norm = self.kernel.norm()
+        return found | {"metric": metric if metric.ndim == 2 or norm == 2 else metric ** (norm / 2)}
+
     def preprocessed(self, X: Any) -> Array:
         """Return the preprocessed X, which a :class:`Trainer` requires; :meth:`predict` preprocesses X itself."""
         own, how, x = self._info().preprocess, self._preprocess_info(), A.points(self._features(X), "X")

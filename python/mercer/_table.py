@@ -19,11 +19,11 @@ from ._model import Dataset, _texts
 EPOCH = np.datetime64("2000-01-01", "ns")  # the library represents dates as days since then
 LEAST_ROWS, MOST_WARNINGS = 32, 8  # as in the library for files: fewer rows may be in order by chance
 
-# Remedies in pandas for columns that the library refuses, by what it expected (mercer_last_error_field).
+# Remedies for columns that the library refuses, by what it expected (mercer_last_error_field).
 HINTS = {
-    "columns.date": "pandas.to_datetime(X[column], errors='coerce'), or X[column].astype('category')",
-    "columns.number": "pandas.to_numeric(X[column], errors='coerce'), or X[column].astype('category')",
-    "columns.order": "pandas.to_datetime(X[column], dayfirst=True), or dayfirst=False",
+    "columns.date": "missing=['...'] with this text, or columns={'...': 'category'} with this column",
+    "columns.number": "missing=['...'] with this text, or columns={'...': 'category'} with this column",
+    "columns.order": "columns={'...': 'date-dmy'} with this column, or 'date-mdy'",
 }
 
 
@@ -248,6 +248,9 @@ def encode(context: Context, table: Any, schema: str | None = None) -> tuple[Arr
         data._make("mercer_dataset_from_columns", context, structs, len(columns), len(table), given)
     except ValueError as error:
         hint = HINTS.get(getattr(error, "field", ""))
-        raise type(error)(f"X, {error}" + (f": {hint}" if hint else "")) from None
+        # The library calls a table "columns" where it calls a file by its path; here its name is X.
+        text = str(error).removeprefix("columns: ")
+        text = f"X {text}" if text.startswith("has ") else f"X, {text}"
+        raise type(error)(text + (f": {hint}" if hint else "")) from None
     info = data.info()
     return data.read()[0], info["schema"], info["feature_names"]

@@ -298,6 +298,7 @@ class Fitting:
         self, data: Dataset, kernel: Kernel | str | None, options: dict[str, Any], train: dict[str, Any],
         callbacks: Iterable[Callback] = (), *, precision: int = 0, centers: Dataset | None = None,
         model: Model | None = None, metric: Array | None = None,
+        blend: Array | None = None, held_out: Dataset | None = None,
     ) -> None:
         context = data.context
         self.seen: int | None = None  # fingerprint of the data
@@ -308,14 +309,18 @@ class Fitting:
         struct = fill_options(L.mercer_fit_options(), named)
         struct.train, struct.run.precision, struct.run.progress = C.pointer(inner), precision, self.watch.callback
         struct.centers.given = None if centers is None else centers.handle
+        struct.validation.data = None if held_out is None else held_out.handle
         struct.run.model = None if model is None else model.handle
         view = None if metric is None else A.view(metric)
         struct.kernel.metric = None if view is None else C.pointer(view)
+        weights = None if blend is None else A.view(blend)
+        struct.kernel.blend = None if weights is None else C.pointer(weights)
         if self._kernel:
             struct.kernel.function = C.pointer(self._kernel.struct)
         self.handle = C.c_void_p()
         context.call("mercer_fitting_open", self.handle, context.handle, data.handle, struct)
-        release_with(self, release, "mercer_fitting_free", self.handle, (data, centers, model, struct, inner, metric, view))
+        kept = data, centers, held_out, model, struct, inner, metric, view, blend, weights
+        release_with(self, release, "mercer_fitting_free", self.handle, kept)
         self._call("mercer_fitting_prepare", None)
 
     def _call(self, name: str, *arguments: Any) -> None:
@@ -337,6 +342,11 @@ class Fitting:
         result["decisions"] = self.decisions()
         values = spectrum(self.context, parts.trainer)
         return self.model(), result, values
+
+    def planned_ridge(self) -> float | None:
+        """Return the ridge that the search or the caller has set; None: it is not set before training."""
+        values = [one["value"] for one in self.decisions() if one["name"] == "ridge"]
+        return float(values[-1]) if values else None
 
     def decisions(self) -> list[dict[str, str]]:
         """Return the decisions of the fit in order, each with stage, name, origin, value and text.

@@ -28,6 +28,8 @@ from mercer._context import FIT_FIELDS, Context
 from mercer._runtime import program
 
 from c_options import fit_options
+from untuned import OPTIONS as OPTIONS_OF_PYTHON
+from untuned import flat
 
 SEED = 0
 INTERFACES = ("program", "python", "c")
@@ -257,8 +259,8 @@ OPTIONS = [
     training("converge", True),
     training("converge", False),
     training("patience", 5),
-    Option("n_centers", ["--centers", "100"], {"n_centers": 100}, {"centers": 100}, words=("centers",), weaker=True),
-    Option("n_centers", ["--centers", "all"], {"n_centers": "all"}, {"centers": -1}, words=("centers",)),
+    Option("n_centers", ["--centers", "100"], {"centers": 100}, {"centers": 100}, words=("centers",), weaker=True),
+    Option("n_centers", ["--centers", "all"], {"centers": "all"}, {"centers": -1}, words=("centers",)),
     Option("centers", ["--center-method", "file:centers.npy"], {"centers": "rows"}, {"given_centers": "rows"}, only="numbers"),
     *(both("center_method", name) for name in ("kmeans", "rpcholesky")),
     both("center_method", "balanced", only="classes"),
@@ -298,6 +300,10 @@ OPTIONS = [
     Option("budget", ["--budget", "0.001s"], {"budget": 0.001}, {"budget": 0.001}),
     Option("learn_features", ["--learn-features", "on"], {"learn_features": True}, {"learn_features": L.ON}),
     Option("metric", ["--metric", "file:metric.npy"], {"metric": "ones"}, {"metric": "ones"}, only="numbers"),
+    Option(
+        "blend", None, {"blend": "ones", "preprocess": "blend", "tune": "off"},
+        {"blend": "ones", "preprocess": b"blend", "tune": L.OFF}, only="numbers", words=("tune",),
+    ),
     Option("precision", ["--precision", "f64"], {"precision": "float64"}, {"precision": L.F64}),
     Option("precision", ["--precision", "f32"], {"precision": "float32"}, {"precision": L.F32}),
     Option("seed", ["--seed", "3"], {"random_state": 3}, {"seed": 3}),
@@ -311,6 +317,8 @@ OPTIONS = [
         "samples", ["--augment", "noise:sigma=0.02", "--samples", "800"], None,
         {"augment": b"noise:sigma=0.02", "samples": 800}, only="numbers", words=("augment",),
     ),
+    Option("missing", None, {"missing": -999}),
+    Option("columns", None, {"columns": {"e": "drop"}}),
     Option("warm_start", None, {"warm_start": True}),
     Option("model", None, None, {"model": "default"}),
     Option("verbose", None, {"verbose": 1}),
@@ -416,7 +424,9 @@ def program_options():
 
 
 def python_parameters():
-    return [name for name in inspect.signature(KernelClassifier.__init__).parameters if name != "self"]
+    """Return all parameters and advanced options of the estimators."""
+    both = [name for kind in (KernelRegressor, KernelClassifier) for name in inspect.signature(kind).parameters]
+    return [name for name in dict.fromkeys([*both, *OPTIONS_OF_PYTHON]) if name != "advanced"]
 
 
 def c_fields():
@@ -541,13 +551,15 @@ def of_python(rows, option, folder):
     fitted = {name[4:]: _values(rows, value, frame) for name, value in option.python.items() if name.startswith("fit.")}
     if "metric" in given:
         given["metric"] = np.ones(frame.shape[1])
+    if "blend" in given:
+        given["blend"] = np.ones((2, frame.shape[1]))
     if "centers" in given:
         given["centers"] = _values(rows, "rows", frame)
     found = Outcome(constant=_constant(rows))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            model = (KernelClassifier if rows.classes else KernelRegressor)(**{"random_state": SEED, **given})
+            model = flat(KernelClassifier if rows.classes else KernelRegressor)(**{"random_state": SEED, **given})
             for _ in range(2 if given.get("warm_start") else 1):
                 model.fit(X, y, **fitted)
         except (ValueError, TypeError, NotImplementedError) as error:
@@ -649,6 +661,8 @@ def of_c(rows, option, folder):
             fields["given_centers"] = c.dataset(X[: len(X) * 4 // 5].copy())
         if fields.get("metric") == "ones":
             fields["metric"] = C.pointer(c.matrix(np.ones((1, X.shape[1]))))
+        if fields.get("blend") == "ones":
+            fields["blend"] = C.pointer(c.matrix(np.ones((2, X.shape[1]))))
         if "kernel_function" in fields:
             kernel = L.mercer_kernel()
             c.call("mercer_kernel_parse", kernel, c.context, fields["kernel_function"].encode())

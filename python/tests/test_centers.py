@@ -77,4 +77,4 @@ def test_means_are_for_euclidean_distances(rng):
     with pytest.raises(ValueError, match="kmeans needs a kernel of the L2 distance"):
         centers.kmeans(X, 5, kernel="laplace-l1:bandwidth=1")
     with pytest.raises(ValueError, match="kmeans needs a kernel of the L2 distance"):
-        mercer.KernelRegressor("laplace-l1", n_centers=5, center_method="kmeans").fit(X, X[:, 0])
+        mercer.KernelRegressor("laplace-l1", centers=5, advanced={"center_method": "kmeans"}).fit(X, X[:, 0])

@@ -159,7 +159,7 @@ def test_estimators_on_gpu(name):
     target = np.sin(X[:, :1]) + 5
     x, y = put(name, X), put(name, target)
     for solver in ("direct", "ep4"):
-        options = {"solver": solver, "device": "cuda", "random_state": 0, "n_centers": 100, "ridge": 1e-3}
+        options = {"solver": solver, "device": "cuda", "random_state": 0, "centers": 100, "ridge": 1e-3}
         model = mercer.KernelRegressor(**options).fit(x, y)
         host = mercer.KernelRegressor(**options).fit(X, target)
         np.testing.assert_array_equal(model.model_.weights, host.model_.weights)

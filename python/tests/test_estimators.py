@@ -27,7 +27,7 @@ from sklearn.preprocessing import StandardScaler  # noqa: E402
 
 import mercer  # noqa: E402
 from mercer import Kernel, Model  # noqa: E402
-from mercer._show import Bar  # noqa: E402
+from mercer._estimators.progress import Bar  # noqa: E402
 from untuned import KernelClassifier, KernelRegressor  # noqa: E402
 
 
@@ -64,7 +64,7 @@ def test_ridge_is_the_ridge_of_the_objective(waves):
 
 
 @pytest.mark.parametrize(
-    "parameters", [{}, {"n_centers": 40}, {"n_centers": 40, "center_method": "kmeans"}, {"ridge": 1.0}]
+    "parameters", [{}, {"centers": 40}, {"centers": 40, "center_method": "kmeans"}, {"ridge": 1.0}]
 )
 def test_weights_are_repetitions(parameters, blobs, rng):
     X, y = blobs[0][:300], blobs[1][:300]
@@ -87,7 +87,7 @@ def test_weights_matter(waves):
 def test_large_sets_draw_heavy_centers():
     X = np.arange(12_000.0).reshape(-1, 1)  # all rows differ, so none are merged
     weights = np.where(X[:, 0] < 1000, 100.0, 0.001)
-    model = KernelRegressor(n_centers=50, random_state=0, solver="cg", epochs=2, preprocess="none")
+    model = KernelRegressor(centers=50, random_state=0, solver="cg", epochs=2, preprocess="none")
     assert (model.fit(X, X[:, 0], weights).model_.centers < 1000).mean() > 0.9
 
 
@@ -114,7 +114,7 @@ def test_probabilities_are_calibrated(rng):
 def test_held_out_for_calibration(rng):
     X = rng.normal(size=(6000, 2)).astype("f")
     y = (X[:, 0] + 0.5 * rng.normal(size=6000) > 0).astype(int)
-    trained, parameters = [], {"n_centers": 50, "ridge": 1.0, "random_state": 0}
+    trained, parameters = [], {"centers": 50, "ridge": 1.0, "random_state": 0}
     for share in (0.1, 0):
         model = KernelClassifier(validation_fraction=share, **parameters).fit(X, y)
         trained.append(json.loads(model.model_.note)["rows"])
@@ -134,22 +134,20 @@ def test_few_samples():
 
 def test_centers(waves):
     X, y = waves
-    assert KernelRegressor(n_centers=30).fit(X, y).model_.centers.shape == (30, 2)
-    assert KernelRegressor(n_centers=10**6).fit(X, y).model_.centers.shape == (500, 2)
+    assert KernelRegressor(centers=30).fit(X, y).model_.centers.shape == (30, 2)
+    assert KernelRegressor(centers=10**6).fit(X, y).model_.centers.shape == (500, 2)
     own = KernelRegressor(centers=X[:7], preprocess="none").fit(X, y)
     np.testing.assert_array_equal(own.model_.centers, X[:7])
-    with pytest.warns(UserWarning, match="n_centers has no effect"):
-        KernelRegressor(centers=X[:7], n_centers=9, preprocess="none").fit(X, y)
     with pytest.warns(UserWarning, match="center_method has no effect"):
         KernelRegressor(centers=X[:7], center_method="kmeans", preprocess="none").fit(X, y)
     for method in ("kmeans", "rpcholesky"):
-        assert KernelRegressor(n_centers=20, center_method=method).fit(X, y).model_.centers.shape == (20, 2)
+        assert KernelRegressor(centers=20, center_method=method).fit(X, y).model_.centers.shape == (20, 2)
     labels = (y > 1).astype(int)
-    assert KernelClassifier(n_centers=20, center_method="balanced").fit(X, labels).score(X, labels) > 0.8
+    assert KernelClassifier(centers=20, center_method="balanced").fit(X, labels).score(X, labels) > 0.8
 
 
 def test_all_centers(waves):
-    model = KernelRegressor(n_centers="all", preprocess="none").fit(*waves)
+    model = KernelRegressor(centers="all", preprocess="none").fit(*waves)
     np.testing.assert_array_equal(model.model_.centers, waves[0])  # in the order of the rows
 
 
@@ -164,7 +162,7 @@ def test_precision_and_types(waves):
     bytes_ = KernelRegressor().fit((X * 30 + 100).astype(np.uint8), y)
     assert bytes_.model_.centers.dtype == np.uint8
     large = np.repeat(X, 25, axis=0)
-    assert KernelRegressor(n_centers=20).fit(large, np.repeat(y, 25)).model_.weights.dtype == np.float64
+    assert KernelRegressor(centers=20).fit(large, np.repeat(y, 25)).model_.weights.dtype == np.float64
 
 
 @pytest.mark.parametrize("solver", ["direct", "cg", "ep4", "ep3", "paper", "ep2", "ep1", "gd", "nytro", "pegasos", "richardson"])
@@ -174,14 +172,14 @@ def test_solvers(solver, waves):
     assert model.plan_["solver"] == solver and model.score(X, y) > 0.3
     if solver == "ep2":
         with pytest.raises(ValueError, match="ep2"):
-            KernelRegressor(solver="ep2", n_centers=10).fit(X, y)
+            KernelRegressor(solver="ep2", centers=10).fit(X, y)
 
 
 def test_same_seed_same_bits(waves):
     X, y = waves
-    runs = [KernelRegressor(solver="ep4", n_centers=90, epochs=3, random_state=7, n_jobs=j).fit(X, y) for j in (1, 2)]
+    runs = [KernelRegressor(solver="ep4", centers=90, epochs=3, random_state=7, n_jobs=j).fit(X, y) for j in (1, 2)]
     np.testing.assert_array_equal(runs[0].predict(X), runs[1].predict(X))
-    other = KernelRegressor(solver="ep4", n_centers=90, epochs=3, random_state=8).fit(X, y)
+    other = KernelRegressor(solver="ep4", centers=90, epochs=3, random_state=8).fit(X, y)
     assert (other.predict(X) != runs[0].predict(X)).any()
 
 
@@ -202,7 +200,7 @@ def test_tolerance(waves):
 
 def test_warm_start(waves):
     X, y = waves
-    model = KernelRegressor(solver="ep4", n_centers=200, epochs=2, average=False, warm_start=True, random_state=0)
+    model = KernelRegressor(solver="ep4", centers=200, epochs=2, average=False, warm_start=True, random_state=0)
     first = model.fit(X, y).history_["train_loss"][-1]
     held = model.model_
     assert model.fit(X, y).history_["train_loss"][0] < first and model.model_ is held
@@ -221,10 +219,10 @@ def test_warm_start(waves):
         ({"kernel": Kernel("linear"), "bandwidth": 1.0}, ValueError),
         ({"bandwidth": -1.0}, ValueError),
         ({"bandwidth": "wide"}, TypeError),
-        ({"n_centers": 0}, ValueError),
-        ({"n_centers": 2.5}, TypeError),
+        ({"centers": 0}, ValueError),
+        ({"centers": 2.5}, TypeError),
         ({"centers": np.ones((3, 5))}, ValueError),
-        ({"center_method": "guess", "n_centers": 3}, ValueError),
+        ({"center_method": "guess", "centers": 3}, ValueError),
         ({"center_method": "balanced"}, ValueError),
         ({"solver": "magic"}, ValueError),
         ({"epochs": -3}, ValueError),
@@ -266,7 +264,7 @@ def test_bad_parameters(parameters, error, waves):
 def test_messages_name_parameters_of_python(parameters, message, waves):
     """Messages use neither the names of C structs and fields nor the options of the program."""
     with pytest.raises(ValueError, match="^" + re.escape(message)):
-        mercer.KernelRegressor(**{"tune": "off", **parameters}).fit(*waves)
+        KernelRegressor(**parameters).fit(*waves)
 
 
 def test_intervals_without_held_out_rows(waves):
@@ -289,7 +287,7 @@ def test_a_failed_fit_keeps_the_last_model(blobs):
 def test_partial_fit(blobs):
     X, y = blobs
     names = np.array(["low", "right", "top"])[y]
-    model = KernelClassifier(n_centers=200, random_state=0)
+    model = KernelClassifier(centers=200, random_state=0)
     for _ in range(3):
         for first in range(0, 900, 300):
             rows = slice(first, first + 300)
@@ -315,7 +313,7 @@ def test_partial_fit_of_types_and_after_fit(waves):
     before = model.predict(X).copy()
     model.partial_fit(X, y + 1.0, sample_weight=np.ones(500))
     assert (model.predict(X) != before).any() and model.n_iter_ >= 2
-    stream = KernelRegressor(n_centers=50, random_state=0).partial_fit(X.astype("f"), y)
+    stream = KernelRegressor(centers=50, random_state=0).partial_fit(X.astype("f"), y)
     stream.partial_fit(X, y).partial_fit(X.tolist(), y)
     with pytest.raises(ValueError, match="columns"):
         stream.partial_fit(X, np.stack([y, y], axis=1))
@@ -352,13 +350,13 @@ def test_clone_and_kernel_objects(blobs):
     X, y = blobs
     model = clone(KernelClassifier(Kernel("gaussian", bandwidth=1.0), ridge=1.0)).fit(X, y)
     assert str(model.model_.kernel) == "gaussian:bandwidth=1"
-    own = KernelClassifier(Kernel.from_function(lambda r: np.exp(-r)), n_centers=40, ridge=0.1).fit(X, y)
+    own = KernelClassifier(Kernel.from_function(lambda r: np.exp(-r)), centers=40, ridge=0.1).fit(X, y)
     assert clone(own).fit(X, y).score(X, y) > 0.8
 
 
 def test_model_file_of_an_estimator(blobs, tmp_path):
     X, y = blobs
-    model = KernelClassifier(n_centers=50, random_state=0).fit(X, np.array(["a", "b", "c"])[y])
+    model = KernelClassifier(centers=50, random_state=0).fit(X, np.array(["a", "b", "c"])[y])
     model.model_.save(tmp_path / "m.safetensors")
     plain = Model.load(tmp_path / "m.safetensors")
     assert plain.labels == ["a", "b", "c"]
@@ -453,9 +451,11 @@ def test_set_up_reaches_callbacks(waves):
 def test_every_option_of_training(waves):
     model = clone(KernelRegressor(solver="ep4", epochs=2, projector="exact", eigenpairs=7, random_state=0)).fit(*waves)
     assert model.plan_["projector"] == "exact" and model.plan_["eigenpairs"] == 7
-    assert model.get_params()["eigenpairs"] == 7 and KernelRegressor().get_params()["polish"] is None
+    assert model.get_params()["advanced"]["eigenpairs"] == 7 and KernelRegressor().get_params()["advanced"] is None
     with pytest.raises(TypeError, match="KernelRegressor has no parameter 'eigenpair'"):
         KernelRegressor(eigenpair=7)
+    with pytest.raises(ValueError, match="advanced has no option 'eigenpair'; did you mean 'eigenpairs'?"):
+        mercer.KernelRegressor(advanced={"eigenpair": 7}).fit(*waves)
     with pytest.raises(ValueError, match="patience"):
         KernelRegressor(patience=2).fit(*waves)
 
@@ -505,6 +505,6 @@ def test_report(waves, tmp_path):
     page = Path(path).read_text(encoding="utf-8")
     assert page.startswith("<!") and "KernelRegressor" in page and "<script" not in page
     KernelRegressor().fit(*waves).report(tmp_path / "direct.html")
-    mercer.KernelRegressor(learn_features=True, effort=1).fit(*waves).report(tmp_path / "features.html")
+    mercer.KernelRegressor(advanced={"learn_features": True}, effort=1).fit(*waves).report(tmp_path / "features.html")
     with pytest.raises(OSError):
         KernelRegressor().fit(*waves).report(tmp_path / "no" / "folder.html")

@@ -96,7 +96,7 @@ def problem(seed=3, n=600):
 
 def test_probabilities_and_sets_agree_with_the_program(tmp_path):
     X, _, labels = problem()
-    model = KernelClassifier(n_centers=50, random_state=0, intervals=True, ridge=0.1).fit(X[:400], labels[:400])
+    model = KernelClassifier(centers=50, random_state=0, intervals=True, ridge=0.1).fit(X[:400], labels[:400])
     model.model_.save(tmp_path / "m")
     np.save(tmp_path / "x.npy", X[400:])
     program(tmp_path, "predict", "-m", "m", "--x", "x.npy", "--probabilities", "-o", "p.npy")
@@ -115,7 +115,7 @@ def test_probabilities_and_sets_agree_with_the_program(tmp_path):
 
 def test_intervals_agree_with_the_program(tmp_path):
     X, y, _ = problem()
-    model = KernelRegressor(n_centers=50, random_state=0, intervals=True, ridge=0.1).fit(X[:400], y[:400])
+    model = KernelRegressor(centers=50, random_state=0, intervals=True, ridge=0.1).fit(X[:400], y[:400])
     low, high = model.predict_interval(X[400:], 0.8)
     assert np.allclose((low + high) / 2, model.predict(X[400:])) and (high > low).all()
     model.model_.save(tmp_path / "m")
@@ -128,7 +128,7 @@ def test_intervals_agree_with_the_program(tmp_path):
     assert found["coverage"] == pytest.approx(((y[400:] >= low) & (y[400:] <= high)).mean())
     assert found["r2"] == pytest.approx(model.score(X[400:], y[400:]))
     with pytest.raises(ValueError, match="no intervals"):
-        KernelRegressor(n_centers=20).fit(X, y).predict_interval(X)
+        KernelRegressor(centers=20).fit(X, y).predict_interval(X)
     with pytest.raises(ValueError, match="level is|intervals"):
         model.predict_interval(X, 0.999)
 
@@ -137,7 +137,7 @@ def test_class_weights_are_weights_of_samples():
     X, _, labels = problem()
     names = np.array(["a", "b, c", "d=1"])[labels]
     given = {"a": 2.0, "d=1": 0.5}
-    options = {"n_centers": 40, "random_state": 0, "validation_fraction": 0, "solver": "direct", "ridge": 0.1}
+    options = {"centers": 40, "random_state": 0, "validation_fraction": 0, "solver": "direct", "ridge": 0.1}
     for weight, factors in ((given, np.array([2, 1, 0.5])), ("balanced", len(X) / 3 / np.bincount(labels))):
         ours = KernelClassifier(class_weight=weight, **options).fit(X, names)
         by_hand = KernelClassifier(**options).fit(X, names, sample_weight=factors[labels])
@@ -155,7 +155,7 @@ def test_class_weights_are_weights_of_samples():
 def test_logarithms_and_ranks_of_targets(tmp_path):
     X, y, _ = problem()
     y = np.exp(y - 40)
-    options = {"n_centers": 60, "random_state": 0, "ridge": 0.1}
+    options = {"centers": 60, "random_state": 0, "ridge": 0.1}
     by_hand = KernelRegressor(**options).fit(X, np.log(y))
     ours = KernelRegressor(target_transform="log", **options).fit(X, y)
     assert np.allclose(ours.predict(X), np.exp(by_hand.predict(X)), rtol=1e-12)

@@ -8,7 +8,7 @@ pytest.importorskip("sklearn")
 
 import mercer  # noqa: E402
 from mercer import Model  # noqa: E402
-from untuned import KernelClassifier, KernelRegressor  # noqa: E402
+from untuned import KernelClassifier, KernelRegressor, flat  # noqa: E402
 
 RNG = np.random.RandomState(1)
 X, Z, ALPHA = RNG.randn(7, 4), RNG.randn(9, 4), RNG.randn(9, 2)
@@ -75,7 +75,7 @@ def test_one_round_agrees_with_numpy():
 def test_metric_is_a_map():
     A, y = planted()
     half = np.random.RandomState(5).randn(6, 3)
-    common = {"bandwidth": 2.0, "preprocess": "none", "solver": "direct", "ridge": 1e-2, "n_centers": 100, "random_state": 0}
+    common = {"bandwidth": 2.0, "preprocess": "none", "solver": "direct", "ridge": 1e-2, "centers": 100, "random_state": 0}
     model = KernelRegressor(metric=half @ half.T, **common).fit(A, y)
     by_hand = KernelRegressor(**common).fit(A @ half, y)
     assert model.model_.centers.shape == (100, 3)
@@ -99,8 +99,8 @@ def test_rejected_metrics(metric, words):
 
 def test_learning(tmp_path):
     A, y = planted(1500, 10)
-    common = {"kernel": "laplace", "n_centers": 300, "effort": 2, "random_state": 0}
-    model = mercer.KernelRegressor(learn_features=True, n_jobs=1, **common).fit(A, y)
+    common = {"kernel": "laplace", "centers": 300, "effort": 2, "random_state": 0}
+    model = flat(mercer.KernelRegressor)(learn_features=True, n_jobs=1, **common).fit(A, y)
     steps = model.summary_["search"]["steps"]
     assert steps[-1]["error"] < 0.6 * steps[0]["error"]
     assert model.model_.preprocess.startswith("standardize") and str(model.model_.kernel).startswith("laplace:")
@@ -110,14 +110,14 @@ def test_learning(tmp_path):
     assert model.score(B, z) > KernelRegressor(**common).fit(A, y).score(B, z) + 0.2
     model.model_.save(tmp_path / "a")
     assert (Model.load(tmp_path / "a").predict(B) == model.model_.predict(B)).all()
-    again = mercer.KernelRegressor(learn_features=True, n_jobs=2, **common).fit(A, y)
+    again = flat(mercer.KernelRegressor)(learn_features=True, n_jobs=2, **common).fit(A, y)
     assert again.model_.to_bytes() == model.model_.to_bytes()  # independent of the number of threads
 
 
 def test_learning_in_norm_1():
     """A kernel of the L1 distance gets one weight per feature."""
     A, y = planted(1200, 10)
-    model = mercer.KernelRegressor("laplace-l1", learn_features=True, effort=1, random_state=0).fit(A, y)
+    model = flat(mercer.KernelRegressor)("laplace-l1", learn_features=True, effort=1, random_state=0).fit(A, y)
     weights = model.model_.metric
     assert weights.shape == (10,) and weights[:3].min() > 2 * weights[3:].max()
     assert str(model.model_.kernel).startswith("laplace-l1:")
@@ -126,12 +126,12 @@ def test_learning_in_norm_1():
 def test_classes_are_learned_too():
     A, y = planted(1200, 10)
     labels = np.digitize(y, np.quantile(y, [0.2, 0.4, 0.6, 0.8]))
-    model = mercer.KernelClassifier(learn_features=True, n_centers=300, effort=2, random_state=0).fit(A, labels)
+    model = flat(mercer.KernelClassifier)(learn_features=True, centers=300, effort=2, random_state=0).fit(A, labels)
     steps = model.summary_["search"]["steps"]
     assert steps[-1]["error"] < steps[0]["error"]
     B, z = planted(500, 10, seed=4)
     found = np.digitize(z, np.quantile(y, [0.2, 0.4, 0.6, 0.8]))
-    plain = KernelClassifier(n_centers=300, random_state=0).fit(A, labels)
+    plain = KernelClassifier(centers=300, random_state=0).fit(A, labels)
     assert model.score(B, found) > plain.score(B, found) + 0.05
 
 
@@ -139,7 +139,7 @@ def test_learn_features_must_be_a_bool():
     A, y = planted(50)
     for wrong in (1.5, -1, 2, "on"):
         with pytest.raises(ValueError, match="learn_features is .*; it must be a bool"):
-            mercer.KernelRegressor(learn_features=wrong).fit(A, y)
+            flat(mercer.KernelRegressor)(learn_features=wrong).fit(A, y)
 
 
 @pytest.mark.parametrize(
@@ -150,4 +150,4 @@ def test_learn_features_must_be_a_bool():
 def test_options_that_exclude_a_learned_metric(given, words):
     A, y = planted(100)
     with pytest.raises((ValueError, NotImplementedError), match=words):
-        mercer.KernelRegressor(learn_features=True, **given).fit(A, y)
+        flat(mercer.KernelRegressor)(learn_features=True, **given).fit(A, y)

@@ -18,6 +18,7 @@ pytest.importorskip("pandas")
 
 import mercer  # noqa: E402
 import paths  # noqa: E402
+from untuned import flat  # noqa: E402
 
 UNSEEN = {
     "threads": "results do not depend on the number of threads",
@@ -126,7 +127,7 @@ def test_warm_start_on_other_data_warns(estimator):
     y = X[:, 0] > 0 if estimator == "KernelClassifier" else X[:, 0]
     key = "warm_start: X or y"
     for other, target in ((X[:150], y[:150]), (2 * X + 1, y), (X, y[::-1].copy()), (X.copy(), y.copy())):
-        model = getattr(mercer, estimator)(effort=1, random_state=0).fit(X, y).set_params(warm_start=True)
+        model = getattr(mercer, estimator)(effort=1, random_state=0).fit(X, y).set_params(advanced={"warm_start": True})
         with warnings.catch_warnings(record=True) as found:
             warnings.simplefilter("always")
             model.fit(other, target)
@@ -149,7 +150,7 @@ def test_parameters_that_streams_do_not_use():
     for given in cases:
         with warnings.catch_warnings(record=True) as found:
             warnings.simplefilter("always")
-            model = mercer.KernelRegressor(effort=1, random_state=0, **given).partial_fit(X, X[:, 0])
+            model = flat(mercer.KernelRegressor)(effort=1, random_state=0, **given).partial_fit(X, X[:, 0])
             model.partial_fit(X, X[:, 0])
         says = [f"{name} has no effect in partial_fit" for name in given if given[name] != "ep3"]
         assert [str(one.message).split(",")[0] for one in found] == says, given

@@ -36,7 +36,7 @@ def trains(_):
     return model.weights.tobytes()
 
 def fits(_):
-    return mercer.KernelRegressor(n_centers=20, random_state=0, n_jobs=2).fit(Z, Y).predict(X).tobytes()
+    return mercer.KernelRegressor(centers=20, random_state=0, n_jobs=2).fit(Z, Y).predict(X).tobytes()
 
 def chooses(_):
     return mercer.centers.kmeans(Z, 5, random_state=1).tobytes()

@@ -90,7 +90,7 @@ def test_a_table_needs_no_scaler(table):
 
 def test_files_and_pickles_predict_raw_features(table, tmp_path):
     X, y = table
-    model = KernelRegressor(random_state=0, n_centers=200).fit(X, y)
+    model = KernelRegressor(random_state=0, centers=200).fit(X, y)
     wanted = model.predict(X)
     model.model_.save(tmp_path / "m")
     np.testing.assert_array_equal(Model.load(tmp_path / "m").predict(X)[:, 0], wanted)
@@ -130,7 +130,7 @@ def test_bad_preprocess(table):
         KernelRegressor(preprocess=3).fit(*table)
 
 
-def test_given_centers_are_in_the_units_of_the_data(table):
+def test_givecenters_are_in_the_units_of_the_data(table):
     X, y = table
     own = KernelRegressor(centers=X[:7]).fit(X, y)
     np.testing.assert_allclose(own.model_.centers, own.model_.preprocessed(X[:7]))
@@ -147,18 +147,18 @@ def test_large_numbers_are_not_rounded_before_they_are_standardized():
 
 def test_weights_search_stream_and_warm_start(table):
     X, y = table
-    search = GridSearchCV(KernelRegressor(random_state=0, n_centers=200), {"preprocess": ["none", "auto"]}, cv=3)
-    assert search.fit(X, y).best_params_ == {"preprocess": "auto"}
-    twice = KernelRegressor(random_state=0, n_centers=200).fit(np.vstack([X, X[:99]]), np.r_[y, y[:99]])
+    search = GridSearchCV(KernelRegressor(random_state=0, centers=200), {"advanced": [{"preprocess": "none"}, {"preprocess": "auto"}]}, cv=3)
+    assert search.fit(X, y).best_params_ == {"advanced": {"preprocess": "auto"}}
+    twice = KernelRegressor(random_state=0, centers=200).fit(np.vstack([X, X[:99]]), np.r_[y, y[:99]])
     weights = np.r_[np.full(99, 2.0), np.ones(1401)]
-    heavy = KernelRegressor(random_state=0, n_centers=200).fit(X, y, sample_weight=weights)
+    heavy = KernelRegressor(random_state=0, centers=200).fit(X, y, sample_weight=weights)
     np.testing.assert_array_equal(twice.predict(X), heavy.predict(X))
-    stream = KernelRegressor(n_centers=300, random_state=0)
+    stream = KernelRegressor(centers=300, random_state=0)
     for _ in range(5):
         for first in range(0, 1500, 500):
             stream.partial_fit(X[first : first + 500], y[first : first + 500])
     assert stream.score(X, y) > 0.7 and stream.model_.preprocess == "standardize"
-    warm = KernelRegressor(warm_start=True, random_state=0, n_centers=300).fit(X, y)
+    warm = KernelRegressor(warm_start=True, random_state=0, centers=300).fit(X, y)
     assert warm.fit(X, y).score(X, y) > 0.8
     stops = KernelRegressor(early_stopping=True, solver="ep4", random_state=0).fit(X, y)
     assert stops.history_["validation_loss"].min() < np.var(y) / 2
@@ -187,7 +187,7 @@ def test_housing(tmp_path):
     program("train", "--x", "train.csv", "--target", "y", "--centers", 1000, "--tune", "off", "-o", "model", "-q",
             cwd=tmp_path)
     theirs = r2_score(y_test, Model.load(tmp_path / "model").predict(X_test))
-    ours = KernelRegressor(n_centers=1000, random_state=0).fit(X, y).score(X_test, y_test)
+    ours = KernelRegressor(centers=1000, random_state=0).fit(X, y).score(X_test, y_test)
     print(json.dumps({"estimator": ours, "program": theirs}))
     assert ours > 0.7
     np.testing.assert_allclose(ours, theirs, atol=5e-3)

@@ -14,7 +14,9 @@ pytest.importorskip("sklearn")
 
 import mercer  # noqa: E402
 from c_options import fit_options  # noqa: E402
-from mercer import Context, Dataset, KernelClassifier, KernelRegressor  # noqa: E402
+import mercer  # noqa: E402
+from mercer import Context, Dataset  # noqa: E402
+from untuned import flat  # noqa: E402
 from mercer import _library as L  # noqa: E402
 
 SEED, MEMORY = 5, 10**9
@@ -39,23 +41,23 @@ LEARNED = (
     {"learn_features": L.ON, "effort": 1, "kernel": b"gaussian"},
     {"lambda": 0.01},
 )
-MEAN = ({"effort": 4, "n_centers": 50}, ["--effort", 4, "--centers", 50], {"effort": 4, "centers": 50}, {})
+MEAN = ({"effort": 4, "centers": 50}, ["--effort", 4, "--centers", 50], {"effort": 4, "centers": 50}, {})
 # A sufficient budget has no effect on the model.
 BUDGETED = ({"effort": 1, "budget": 3600.0}, ["--effort", 1, "--budget", "1h"], {"effort": 1, "budget": 3600.0}, {})
 GIVEN = (
-    {"kernel": "gaussian:bandwidth=1.5", "n_centers": 60, "solver": "ep4", "epochs": 3, "ridge": 0.01},
+    {"kernel": "gaussian:bandwidth=1.5", "centers": 60, "solver": "ep4", "epochs": 3, "ridge": 0.01},
     ["--kernel", "gaussian:bandwidth=1.5", "--centers", 60, "--solver", "ep4", "--epochs", 3, "--lambda", 0.01],
     {"kernel": b"gaussian:bandwidth=1.5", "centers": 60},
     {"solver": b"ep4", "epochs": 3, "lambda": 0.01},
 )
 HELD = (
-    {"n_centers": 80, "solver": "ep4", "epochs": 20, "early_stopping": True, "validation_fraction": 0.2},
+    {"centers": 80, "solver": "ep4", "epochs": 20, "early_stopping": True, "validation_fraction": 0.2},
     ["--centers", 80, "--solver", "ep4", "--epochs", 20, "--validation-fraction", 0.2, "--patience", 5],
     {"centers": 80, "validation_fraction": 0.2},
     {"solver": b"ep4", "epochs": 20, "patience": 5},
 )
 CHOSEN = (
-    {"n_centers": 50, "center_method": "kmeans", "preprocess": "minmax", "precision": "float32", "batch_size": 70},
+    {"centers": 50, "center_method": "kmeans", "preprocess": "minmax", "precision": "float32", "batch_size": 70},
     ["--centers", 50, "--center-method", "kmeans", "--preprocess", "minmax", "--precision", "f32", "--batch", 70],
     {"centers": 50, "center_method": b"kmeans", "preprocess": b"minmax", "precision": L.F32},
     {"batch": 70},
@@ -72,7 +74,7 @@ CASES = [
 
 
 def of_estimator(folder, X, y, classes, parameters, sample_weight=None):
-    kind = KernelClassifier if classes else KernelRegressor
+    kind = flat(mercer.KernelClassifier if classes else mercer.KernelRegressor)
     model = kind(random_state=SEED, memory=MEMORY, **parameters).fit(X, y, sample_weight)
     model.model_.save(folder / "python")
     return (folder / "python").read_bytes()

@@ -26,7 +26,7 @@ def test_offset_and_unit_have_no_effect(waves, solver, precision):
     X, y, X_test, y_test = waves
     found = []
     for offset, scale in SHIFTS:
-        model = KernelRegressor(n_centers=200, solver=solver, precision=precision, random_state=0)
+        model = KernelRegressor(centers=200, solver=solver, precision=precision, random_state=0)
         model.fit(X, offset + scale * y)
         found.append(model.score(X_test, offset + scale * y_test))
     assert found[0] > 0.9
@@ -37,11 +37,11 @@ def test_offset_and_unit_have_no_effect(waves, solver, precision):
 def test_transforms(waves):
     X, y, X_test, y_test = waves
     far = y + 200
-    centered = KernelRegressor(n_centers=200, target_transform="center", random_state=0).fit(X, far)
+    centered = KernelRegressor(centers=200, target_transform="center", random_state=0).fit(X, far)
     assert centered.score(X_test, y_test + 200) > 0.9
     offset, scale = centered.model_.targets
     assert offset == pytest.approx(far.mean()) and scale == 1
-    plain = KernelRegressor(n_centers=200, target_transform="none", random_state=0).fit(X, far)
+    plain = KernelRegressor(centers=200, target_transform="none", random_state=0).fit(X, far)
     assert plain.model_.targets is None and plain.score(X_test, y_test + 200) < 0
     for bad in ("log", None, 3):
         with pytest.raises(ValueError, match="target_transform"):
@@ -50,13 +50,13 @@ def test_transforms(waves):
 
 def test_constant_target(waves):
     X = waves[0]
-    assert (KernelRegressor(n_centers=50).fit(X, np.full(len(X), 7.25)).predict(X[:10]) == 7.25).all()
+    assert (KernelRegressor(centers=50).fit(X, np.full(len(X), 7.25)).predict(X[:10]) == 7.25).all()
 
 
 def test_weights_count(waves):
     X, y, _, _ = waves
     weights = np.arange(len(X)) % 3.0
-    model = KernelRegressor(n_centers=100, random_state=0).fit(X, y + 5, sample_weight=weights)
+    model = KernelRegressor(centers=100, random_state=0).fit(X, y + 5, sample_weight=weights)
     offset, scale = model.model_.targets
     mean = np.average(y + 5, weights=weights)
     assert offset == pytest.approx(mean)
@@ -66,7 +66,7 @@ def test_weights_count(waves):
 def test_classes_begin_at_their_shares(waves):
     X, y, _, _ = waves
     names = np.where(y > 1.5, "high", "low")
-    model = KernelClassifier(n_centers=200, random_state=0).fit(X, names)
+    model = KernelClassifier(centers=200, random_state=0).fit(X, names)
     offset, scale = model.model_.targets
     assert offset == pytest.approx([np.mean(names == "high"), np.mean(names == "low")]) and (scale == 1).all()
     assert (model.predict(np.full((1, 5), 1e6)) == "low").all()  # the more frequent class, far from all samples
@@ -76,7 +76,7 @@ def test_classes_begin_at_their_shares(waves):
 
 def test_a_stream_has_the_units_of_its_first_batch(waves):
     X, y, X_test, y_test = waves
-    model = KernelRegressor(n_centers=200, random_state=0)
+    model = KernelRegressor(centers=200, random_state=0)
     for _ in range(4):
         for first in range(0, 1500, 500):
             model.partial_fit(X[first : first + 500], 200 + y[first : first + 500])
@@ -86,7 +86,7 @@ def test_a_stream_has_the_units_of_its_first_batch(waves):
 
 def test_files_and_pickles_keep_the_targets(waves, tmp_path):
     X, y, X_test, _ = waves
-    model = KernelRegressor(n_centers=50, random_state=0).fit(X, y + 200)
+    model = KernelRegressor(centers=50, random_state=0).fit(X, y + 200)
     f = model.predict(X_test)
     assert (pickle.loads(pickle.dumps(model)).predict(X_test) == f).all()
     model.model_.save(tmp_path / "model.safetensors")
@@ -133,12 +133,12 @@ def test_durations_are_days(waves, form):
     pandas = pytest.importorskip("pandas")
     X, days = waves[0][:300], np.round(20 + waves[1][:300], 3)
     y = as_targets(days, pandas)[form]
-    model = KernelRegressor(n_centers=100, random_state=0).fit(X, y)
+    model = KernelRegressor(centers=100, random_state=0).fit(X, y)
     found = model.predict(X)
     assert found.dtype == np.float64
     assert np.abs(found.reshape(len(X), -1)[:, 0] - days).mean() < 0.5
     assert model.score(X, y) > 0.8
-    assert KernelRegressor(n_centers=100).partial_fit(X, y).score(X, y) > 0
+    assert KernelRegressor(centers=100).partial_fit(X, y).score(X, y) > 0
 
 
 def test_missing_durations_are_refused(waves):

@@ -12,8 +12,12 @@ import pytest
 
 pytest.importorskip("sklearn")
 
-from mercer import Kernel, KernelClassifier, KernelRegressor, Model  # noqa: E402
+import mercer  # noqa: E402
+from mercer import Kernel, Model  # noqa: E402
 from mercer._context import MercerWarning  # noqa: E402
+from untuned import flat  # noqa: E402
+
+KernelClassifier, KernelRegressor = flat(mercer.KernelClassifier), flat(mercer.KernelRegressor)
 
 RNG = np.random.default_rng(3)
 X = RNG.normal(size=(900, 6))
@@ -132,9 +136,9 @@ def test_default():
         assert set(search) == REPORT and why in search["skipped"] and search["steps"] == [] and search["centers"] == {}
         assert np.isnan(search["error"]) and np.isnan(search["r2"]) and "search: none, because " in plain.plan_["text"]
     values = (X * 20 + 128).clip(0, 255).astype(np.uint8)
-    assert "not a table" in KernelRegressor(**QUICK, n_centers=40).fit(values, Y).summary_["search"]["skipped"]
+    assert "not a table" in KernelRegressor(**QUICK, centers=40).fit(values, Y).summary_["search"]["skipped"]
     for tune in (True, "on", np.True_):
-        assert KernelRegressor(**QUICK, n_centers=40, tune=tune).fit(values, Y).summary_["search"]["steps"]
+        assert KernelRegressor(**QUICK, centers=40, tune=tune).fit(values, Y).summary_["search"]["steps"]
 
 
 def test_equal_rows_are_one():
@@ -190,8 +194,8 @@ def test_given_metric():
     assert np.allclose(found / found[0], metric / metric[0]) and model.model_.preprocess.startswith("standardize")
 
 
-def test_given_centers():
-    model = fitted(n_centers=70)
+def test_givecenters():
+    model = fitted(centers=70)
     assert len(model.model_.centers) == 70
     own = KernelRegressor(**QUICK, centers=X[:30]).fit(X[:600], Y[:600])
     np.testing.assert_allclose(own.model_.centers, own.model_.preprocessed(X[:30]), rtol=1e-6, atol=1e-7)

@@ -25,6 +25,7 @@ mercer_status mercer_preprocess_query(const mercer_preprocess *preprocess, merce
                                    .identity = mrc_preprocess_is_identity(preprocess),
                                    .kernel = mrc_preprocess_kernel(preprocess)};
     const mrc_linear_map *map = preprocess ? preprocess->map : NULL;
+    ours.blend = mrc_preprocess_blend_weights(preprocess);
     if (map) ours.metric = mrc_view(map->values, map->diagonal ? 1 : map->features, map->width, MERCER_F64);
     return mrc_write_struct(preprocess ? preprocess->context : NULL, info, &ours, MRC_STRUCT(mercer_preprocess_info),
                             "info");

@@ -118,6 +118,20 @@ mercer_status mrc_fit_set_metric(mercer_context *context, mercer_preprocess *pre
     return apply_metric(context, preprocess, metric, features);
 }
 
+/* Sets the given weights of a blend. */
+static mercer_status set_blend(mercer_context *context, mercer_preprocess *preprocess, const mercer_matrix *weights)
+{
+    int64_t d = mrc_preprocess_features(preprocess);
+    double *all;
+    if (weights->cols != d)
+        return mrc_fail(context, MERCER_ERROR_SHAPE, "blend is %lld x %lld; it must be 2 x %lld: a column per feature",
+                        (long long)weights->rows, (long long)weights->cols, (long long)d);
+    MRC_SCOPE(scope, context);
+    MRC_TRY(mrc_scope_alloc(&scope, &all, 2 * d, sizeof *all, "weights of features"));
+    for (int64_t k = 0; k < d; k++) all[k] = mrc_load(weights, 1, k), all[d + k] = mrc_load(weights, 0, k);
+    return mrc_preprocess_set_blend(preprocess, all, all + d);
+}
+
 /* Returns whether all rows have the same features. Stops at the first row that differs. */
 static mercer_status is_one_point(const mercer_dataset *data, bool *out)
 {
@@ -250,6 +264,8 @@ static mercer_status choose_kernel(mercer_fitting *self)
     bool open;
     MRC_TRY(mercer_preprocess_fit(&self->preprocess, context, mrc_fit_preprocess(&self->request->options, &self->info),
                                   self->data));
+    if (self->request->options.kernel.blend)
+        MRC_TRY(set_blend(context, self->preprocess, self->request->options.kernel.blend));
     self->applied = self->preprocess;
     MRC_TRY(
         mrc_fit_parse_kernel(&self->request->options, context, bandwidth > 0 ? bandwidth : 1, &self->kernel, &open));

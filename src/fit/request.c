@@ -142,6 +142,23 @@ static mercer_status check_learning(mercer_context *context, const mercer_fit_op
     return mrc_gradient_slope(context, &kernel, &slope);
 }
 
+/* Refuses weights of a blend with another preprocessing, or where they have no effect, and checks their values. */
+static mercer_status check_blend(mercer_context *context, const mercer_fit_options *options)
+{
+    const mercer_matrix *blend = options->kernel.blend;
+    if (!blend) return MERCER_OK;
+    bool applies = options->data.preprocess && strcmp(options->data.preprocess, "blend") == 0;
+    if (!applies || options->search.tune != MERCER_OFF || options->run.model)
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: blend has no effect %s; remove one of them",
+                        options->run.model ? "with model"
+                        : applies          ? "unless tune is off"
+                                           : "unless preprocess is blend");
+    MRC_TRY(mrc_check_matrix(context, "blend", blend, MRC_ACCEPT_REAL));
+    if (blend->rows != 2)
+        return mrc_fail(context, MERCER_ERROR_SHAPE, "blend has %lld rows; it must have 2", (long long)blend->rows);
+    return mrc_check_finite(context, "blend", blend, NULL);
+}
+
 static mercer_status check_search(mercer_context *context, const mercer_fit_options *options)
 {
     if (options->search.effort < 0 || options->search.effort > MRC_MOST_EFFORT)
@@ -155,6 +172,7 @@ static mercer_status check_search(mercer_context *context, const mercer_fit_opti
                            "options: metric has no effect with model; remove one of them");
     if (options->kernel.metric)
         MRC_TRY(mrc_blame(context, "kernel.metric", mrc_metric_check(context, options->kernel.metric, 0)));
+    MRC_TRY(mrc_blame(context, "kernel.blend", check_blend(context, options)));
     MRC_TRY(mrc_blame(context, "search.learn_features", check_learning(context, options)));
     const char *fixed = options->run.model ? "model" : options->kernel.function ? "kernel.function" : NULL;
     if (options->search.tune != MERCER_ON || !fixed) return MERCER_OK;
@@ -199,18 +217,15 @@ static mercer_status check_centers(mercer_context *context, const mercer_fit_opt
    an effect. */
 static mercer_status check_reserved(mercer_context *context, const mercer_fit_options *options)
 {
+#define GROUP(name) {#name, options->name.reserved, sizeof options->name.reserved / sizeof *options->name.reserved}
     const struct {
         const char *group;
         const int64_t *reserved;
-        size_t bytes;
-    } groups[] = {{"data", options->data.reserved, sizeof options->data.reserved},
-                  {"validation", options->validation.reserved, sizeof options->validation.reserved},
-                  {"kernel", options->kernel.reserved, sizeof options->kernel.reserved},
-                  {"centers", options->centers.reserved, sizeof options->centers.reserved},
-                  {"search", options->search.reserved, sizeof options->search.reserved},
-                  {"run", options->run.reserved, sizeof options->run.reserved}};
+        size_t words;
+    } groups[] = {GROUP(data), GROUP(validation), GROUP(kernel), GROUP(centers), GROUP(search), GROUP(run)};
+#undef GROUP
     for (size_t i = 0; i < sizeof groups / sizeof *groups; i++)
-        for (size_t k = 0; k < groups[i].bytes / sizeof *groups[i].reserved; k++)
+        for (size_t k = 0; k < groups[i].words; k++)
             if (groups[i].reserved[k] != 0)
                 return mrc_fail(context, MERCER_ERROR_ARGUMENT,
                                 "options: %s: a field is set that version %s does not support", groups[i].group,

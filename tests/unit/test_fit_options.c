@@ -72,7 +72,7 @@ static void test_reserved_words(void **state)
     int64_t *reserved[] = {options.data.reserved,    options.validation.reserved, options.kernel.reserved,
                            options.centers.reserved, options.search.reserved,     options.run.reserved};
     static const char *const groups[] = {"data", "validation", "kernel", "centers", "search", "run"};
-    static const int words[] = {4, 3, 4, 4, 4, 4};
+    static const int words[] = {4, 3, 3, 4, 4, 4};
     assert_succeeds(context, mercer_fit_check(context, &options));
     for (int i = 0; i < 6; i++)
         for (int word = 0; word < words[i]; word++) {

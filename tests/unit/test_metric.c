@@ -155,6 +155,72 @@ static void test_other_norms(void **state)
     mercer_dataset_free(data), mercer_dataset_free(by_hand);
 }
 
+/* Given weights of a blend equal the sum of both transforms, weighted by hand, and the model reports them. */
+static void test_blend(void **state)
+{
+    (void)state;
+    static double by_hand[N][D], ranked[N][D];
+    double weights[2][D] = {{0.5, 0, 2, 1, 0.25}, {1, 3, 0, 0.5, 0.125}};
+    const char *const specs[] = {"standardize", "rank"};
+    arrays of, other;
+    mercer_train_options train;
+    mercer_matrix x = matrix_of(X, N, D), blend = matrix_of(weights, 2, D);
+    for (int which = 0; which < 2; which++) {
+        mercer_preprocess *one = NULL;
+        mercer_matrix out = which == 0 ? matrix_of(by_hand, N, D) : matrix_of(ranked, N, D);
+        assert_succeeds(context, fit_to_matrix(&one, context, specs[which], &x));
+        assert_succeeds(context, mercer_preprocess_apply(one, &out, &x));
+        mercer_preprocess_free(one);
+    }
+    for (int i = 0; i < N * D; i++) {
+        double *value = &by_hand[i / D][i % D];
+        *value = weights[1][i % D] * *value + weights[0][i % D] * ranked[i / D][i % D];
+    }
+    mercer_fit_options options = options_for(&train);
+    options.kernel.blend = &blend, options.data.preprocess = "blend", options.kernel.bandwidth = 2;
+    options.search.tune = MERCER_OFF;
+    mercer_dataset *data = dataset(&of, X, N, D, Y), *hand = dataset(&other, by_hand, N, D, Y);
+    mercer_model *model = NULL, *wanted = NULL;
+    assert_succeeds(context, mercer_fit(&model, context, data, &options, NULL));
+    mercer_matrix found = preprocess_info(model_info(model).preprocess).blend;
+    assert_int_equal(found.rows, 2), assert_int_equal(found.cols, D);
+    for (int j = 0; j < 2 * D; j++) assert_true(((double *)found.data)[j] == weights[j / D][j % D]);
+    options.kernel.blend = NULL, options.data.preprocess = "none";
+    assert_succeeds(context, mercer_fit(&wanted, context, hand, &options, NULL));
+    assert_same_values(model, X, D, wanted, by_hand, D);
+    mercer_model_free(model), mercer_model_free(wanted), mercer_dataset_free(data), mercer_dataset_free(hand);
+}
+
+static void test_refused_blends(void **state)
+{
+    (void)state;
+    double weights[2][D] = {{0}, {1, 1, 1, 1, 1}}, bad[2][D] = {{-1}, {1, 1, 1, 1, 1}};
+    arrays of;
+    mercer_train_options train;
+    mercer_matrix good = matrix_of(weights, 2, D), flat = matrix_of(weights, 1, 2 * D), few = matrix_of(weights, 2, D - 1),
+                  negative = matrix_of(bad, 2, D);
+    const struct {
+        const mercer_matrix *blend;
+        const char *preprocess, *part;
+        mercer_switch tune;
+        mercer_status status;
+    } cases[] = {{&good, "rank", "unless preprocess is blend", MERCER_OFF, MERCER_ERROR_ARGUMENT},
+                 {&good, NULL, "unless preprocess is blend", MERCER_OFF, MERCER_ERROR_ARGUMENT},
+                 {&good, "blend", "unless tune is off", MERCER_AUTO, MERCER_ERROR_ARGUMENT},
+                 {&flat, "blend", "blend has 1 rows", MERCER_OFF, MERCER_ERROR_SHAPE},
+                 {&few, "blend", "it must be 2 x 5", MERCER_OFF, MERCER_ERROR_SHAPE},
+                 {&negative, "blend", "rank weight of feature 0", MERCER_OFF, MERCER_ERROR_ARGUMENT}};
+    mercer_dataset *data = dataset(&of, X, N, D, Y);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        mercer_fit_options options = options_for(&train);
+        mercer_model *model = NULL;
+        options.kernel.blend = cases[i].blend, options.data.preprocess = cases[i].preprocess;
+        options.search.tune = cases[i].tune;
+        assert_fails(context, mercer_fit(&model, context, data, &options, NULL), cases[i].status, cases[i].part);
+    }
+    mercer_dataset_free(data);
+}
+
 static void refuse(const mercer_matrix *metric, mercer_status status, const char *part)
 {
     arrays of;
@@ -464,7 +530,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_full_metric),
         cmocka_unit_test(test_diagonal_metric),
-        cmocka_unit_test(test_other_norms),
+        cmocka_unit_test(test_other_norms), cmocka_unit_test(test_blend), cmocka_unit_test(test_refused_blends),
         cmocka_unit_test(test_refused_metrics),
         cmocka_unit_test(test_files),
         cmocka_unit_test(test_model_gradients),

@@ -93,7 +93,10 @@ mercer_status mrc_preprocess_copy(mercer_preprocess **out, mercer_context *conte
     self->folded = from->folded;
     self->kernel = from->kernel;
     if (from->knots) MRC_TRY(mrc_preprocess_set_knots(self, from->knots));
-    if (from->rank_weight) MRC_TRY(mrc_preprocess_set_rank_weight(self, from->rank_weight, from->unit, from->flag));
+    if (from->rank_weight) {
+        MRC_TRY(mrc_preprocess_set_rank_weight(self, from->rank_weight, from->unit, from->flag));
+        memcpy(self->rank_weight, from->rank_weight, (size_t)(2 * from->features) * sizeof *from->rank_weight);
+    }
     if (map) MRC_TRY(mrc_preprocess_set_map(self, map->features, map->width, map->diagonal, map->values));
     *out = self, self = NULL;
     return MERCER_OK;

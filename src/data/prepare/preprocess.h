@@ -35,7 +35,9 @@ struct mercer_preprocess {
     int64_t features;       /* 0 if all features are treated alike */
     double *shift, *factor; /* (features) STANDARDIZE, MINMAX, BLEND; RANK: only scales where factor > 0; one block */
     double *knots, *normal; /* (features, MRC_RANK_KNOTS), (MRC_RANK_KNOTS) RANK, BLEND; one block */
-    double *rank_weight;    /* (features) BLEND: weight of the rank transform, 0 for flags; one block with unit, flag */
+    /* (2, features) BLEND: weights of the rank transform, 0 for flags; weights of the standardized values, unknown if
+       read from a model file. One block with unit and flag. */
+    double *rank_weight;
     double *unit;           /* (features) BLEND: factor of STANDARDIZE; NULL if read from a model file */
     bool *flag;             /* (features) BLEND: true for 0/1 features of a table; NULL if read from a model file */
     bool folded;            /* SCALE: the factor is in the kernel's bandwidth */
@@ -79,6 +81,9 @@ mercer_status mrc_preprocess_set_rank_weight(mercer_preprocess *preprocess, cons
  */
 mercer_status mrc_preprocess_set_blend(mercer_preprocess *preprocess, const double *standard_weight,
                                        const double *rank_weight);
+/* Returns the weights (2, features) of a BLEND that was fitted to data, or of a copy of it: of R_k, then of the
+   standardized values; no rows for others. Borrowed. */
+mercer_matrix mrc_preprocess_blend_weights(const mercer_preprocess *preprocess);
 /* Writes the standardized and the rank-transformed rows of x (m, features), without weights and the metric. Both
    outputs are (m, features), f32 or f64; flags are 0 in `ranked`. BLEND fitted to data, or a copy. Any thread. */
 void mrc_preprocess_blend_parts(const mercer_preprocess *preprocess, const mercer_matrix *standard,

@@ -65,12 +65,13 @@ mercer_status mrc_preprocess_set_rank_weight(mercer_preprocess *self, const doub
     double *memory;
     int64_t d = self->features;
     if (d == 0) return MERCER_OK;
-    MRC_TRY(mrc_alloc(self->context, &memory, d, 2 * sizeof *memory + sizeof(bool), "the preprocessing"));
+    MRC_TRY(mrc_alloc(self->context, &memory, d, 3 * sizeof *memory + sizeof(bool), "the preprocessing"));
     mrc_free(self->context, self->rank_weight);
     self->rank_weight = memory;
-    self->unit = unit ? memory + d : NULL;
-    self->flag = flag ? (void *)(memory + 2 * d) : NULL;
+    self->unit = unit ? memory + 2 * d : NULL;
+    self->flag = flag ? (void *)(memory + 3 * d) : NULL;
     memcpy(self->rank_weight, rank_weight, (size_t)d * sizeof(double));
+    for (int64_t k = 0; k < d; k++) memory[d + k] = unit && unit[k] > 0 ? self->factor[k] / unit[k] : 0;
     if (unit) memcpy(self->unit, unit, (size_t)d * sizeof(double));
     if (flag) memcpy(self->flag, flag, (size_t)d * sizeof(bool));
     return MERCER_OK;
@@ -104,10 +105,17 @@ mercer_status mrc_preprocess_set_blend(mercer_preprocess *self, const double *st
                             standard_weight[k], (long long)k);
     }
     for (int64_t k = 0; k < self->features; k++) {
+        self->rank_weight[self->features + k] = standard_weight[k];
         self->factor[k] = standard_weight[k] * self->unit[k];
         self->rank_weight[k] = self->flag[k] ? 0 : rank_weight[k];
     }
     return MERCER_OK;
+}
+
+mercer_matrix mrc_preprocess_blend_weights(const mercer_preprocess *self)
+{
+    if (!self || self->kind != MRC_PREPROCESS_BLEND || !self->unit) return (mercer_matrix){0};
+    return mrc_view(self->rank_weight, 2, self->features, MERCER_F64);
 }
 
 /* ---- Fitting ------------------------------------------------------------------------------------------------- */
