@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Find the libraries for reading and writing files: jansson (JSON), xxHash (checksums) and zlib (gzip-compressed input).
+# libzstd is optional, for zstd-compressed input.
 #
-# Result: MercerFiles_FOUND, MercerFiles_LIBRARIES and the target MercerFiles::MercerFiles.
+# Result: MercerFiles_FOUND, MercerFiles_LIBRARIES, MercerFiles_DEFINITIONS and the target MercerFiles::MercerFiles.
 #
 # This file is installed with Mercer, because programs that link the static library need it too.
 
@@ -20,6 +21,24 @@ foreach(part "jansson:jansson.h:jansson" "xxhash:xxhash.h:xxhash" "zlib:zlib.h:z
   list(APPEND files_variables MercerFiles_${name}_LIBRARY MercerFiles_${name}_INCLUDE_DIR)
   list(APPEND MercerFiles_LIBRARIES "${MercerFiles_${name}_LIBRARY}")
   list(APPEND files_include_dirs "${MercerFiles_${name}_INCLUDE_DIR}")
+endforeach()
+
+# Optional libraries: name, header, library, and the definition that the sources test.
+set(MercerFiles_DEFINITIONS "")
+foreach(part "zstd:zstd.h:zstd:MERCER_ZSTD")
+  string(REPLACE ":" ";" part "${part}")
+  list(GET part 0 name)
+  list(GET part 1 header)
+  list(GET part 2 library)
+  list(GET part 3 definition)
+  find_path(MercerFiles_${name}_INCLUDE_DIR ${header})
+  find_library(MercerFiles_${name}_LIBRARY NAMES ${library})
+  mark_as_advanced(MercerFiles_${name}_INCLUDE_DIR MercerFiles_${name}_LIBRARY)
+  if(MercerFiles_${name}_INCLUDE_DIR AND MercerFiles_${name}_LIBRARY)
+    list(APPEND MercerFiles_LIBRARIES "${MercerFiles_${name}_LIBRARY}")
+    list(APPEND MercerFiles_DEFINITIONS ${definition})
+    list(APPEND files_include_dirs "${MercerFiles_${name}_INCLUDE_DIR}")
+  endif()
 endforeach()
 
 find_package_handle_standard_args(MercerFiles REQUIRED_VARS ${files_variables}

@@ -314,6 +314,7 @@ typedef enum mercer_task {
  *   idx, idx.gz    the format of MNIST: uint8 images (n, rows, cols), labels (n)
  *   csv, tsv       text, also .gz: columns of numbers, words, dates and missing values (docs/tables.md); one or several
  *                  target columns of numbers, or one of class names
+ *   parquet        flat columns: as the csv file of the same values (docs/tables.md)
  *   libsvm         "label index:value ...", also .gz; stored as a dense matrix. Indices start at 1; if index 0 occurs,
  *                  they start at 0 and a warning is recorded
  *   cifar10,       binary files of CIFAR-10 and CIFAR-100: uint8 images 32 x 32 x 3 with labels; of CIFAR-100 the fine
@@ -321,8 +322,8 @@ typedef enum mercer_task {
  *   raw            binary without a header; the field `raw` has the shape
  *   text           targets only, one per line
  *
- * npy, idx and raw files are memory-mapped: they may be larger than memory, and must not be modified while in use. gz
- * files and text are read into memory. Names and the labels of idx files are classes. Integers, in integer arrays or in
+ * npy, idx, raw and parquet files are memory-mapped: they may be larger than memory, and must not be modified while in
+ * use. gz files and text are read into memory. Names and the labels of idx files are classes. Integers, in integer arrays or in
  * text, are classes if at most 20 of them are distinct; in text each must also occur three times on average, unless
  * only two are distinct. All other targets are values.
  *

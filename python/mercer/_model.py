@@ -20,7 +20,7 @@ from ._context import Context, as_integer, byte_count, fill_options, release_wit
 from ._kernels import Kernel, as_kernel
 
 _TASKS = {"auto": 0, "classification": 1, "regression": 2, "unlabeled": 3}
-_TABLES = ("csv", "tsv")  # formats whose columns may have a schema
+_TABLES = ("csv", "tsv", "parquet")  # formats whose columns may have a schema
 CONVERT_ROWS = 65536  # rows per block if X must be converted or is read from a dataset
 
 

@@ -19,7 +19,7 @@ static const char *quoted(char out[MRC_EXCERPT_CHARS], const char *name)
 /* Returns whether the samples were read from a table. Other samples are features already and have no schema. */
 static bool is_table(const mercer_dataset *data)
 {
-    static const char *const formats[] = {"csv", "tsv", "columns"};
+    static const char *const formats[] = {"csv", "tsv", "parquet", "columns"};
     for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
         if (strcmp(data->format, formats[i]) == 0) return true;
     return false;

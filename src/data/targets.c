@@ -52,11 +52,13 @@ void mrc_targets_close(mrc_targets *self)
     *self = (mrc_targets){.context = self->context};
 }
 
-/* Writes "line 3" or "element 2 (from 0)". */
+/* Writes "line 3", "row 3" or "element 2 (from 0)". */
 static const char *place_text(const mrc_targets *self, int64_t place, char out[64])
 {
-    bool lines = self->origin == MRC_TARGETS_TEXT;
-    snprintf(out, 64, lines ? "line %lld" : "element %lld (from 0)", (long long)place);
+    if (self->origin == MRC_TARGETS_TEXT)
+        snprintf(out, 64, "%s %lld", self->unit ? self->unit : "line", (long long)place);
+    else
+        snprintf(out, 64, "element %lld (from 0)", (long long)place);
     return out;
 }
 

@@ -52,6 +52,7 @@ typedef struct mrc_targets {
     const char *text_path; /* file of the first name */
     int64_t text_place;    /* line or element of the first name; -1 if all are numbers */
     int64_t text_first;    /* offset of that name in `texts` */
+    const char *unit;      /* what the texts of a table are counted in; NULL: lines */
     char separator;        /* field separator of the table; 0 if there is none */
     mrc_notation notation; /* notation of all targets; all zero: plain numbers and names */
 } mrc_targets;

@@ -47,7 +47,7 @@ static void test_list(void **state)
     mercer_format_info info = MERCER_INIT(mercer_format_info);
     assert_int_equal(mercer_format_list(&info, -1), 0);
     assert_int_equal(mercer_format_list(&info, count), 0);
-    assert_null(mrc_format_find("parquet"));
+    assert_null(mrc_format_find("hdf5"));
 }
 
 /* Check that the options are rejected and that the message lists all valid formats between `before` and `after`. */
@@ -72,9 +72,9 @@ static void test_unknown_names(void **state)
     (void)state;
     mercer_dataset_options options = data_options(text_file("data.csv", "1,2\n3,4\n"), NULL);
     options.y = options.x;
-    options.format = "parquet";
-    refused_with_names(&options, MERCER_ERROR_ARGUMENT, "'parquet' is not a format of samples; use auto, ", false,
-                       " or ", "");
+    options.format = "hdf5";
+    refused_with_names(&options, MERCER_ERROR_ARGUMENT, "'hdf5' is not a format of samples; use auto, ", false, " or ",
+                       "");
     options.format = "text";
     assert_refused(&options, MERCER_ERROR_ARGUMENT, "'text' is not a format of samples; use auto, npy, ");
     options.format = NULL;

@@ -12,7 +12,7 @@
 #include <strings.h>
 
 /* the order in which messages list the formats */
-#define FORMATS(X)    X(npy) X(idx) X(csv) X(tsv) X(libsvm) X(cifar10) X(cifar100) X(raw) X(text)
+#define FORMATS(X)    X(npy) X(idx) X(csv) X(tsv) X(parquet) X(libsvm) X(cifar10) X(cifar100) X(raw) X(text)
 #define DECLARE(name) extern const mrc_format mrc_format_##name;
 #define POINT(name)   &mrc_format_##name,
 FORMATS(DECLARE)
@@ -99,7 +99,6 @@ static const char *foreign_name(const mrc_input *input)
         const char *name;
     } marks[] = {{"PK\3\4", 4, "a zip archive (npz?)"},
                  {"\x89HDF", 4, "an HDF5 file"},
-                 {"PAR1", 4, "a Parquet file"},
                  {"BZh", 3, "compressed with bzip2"},
                  {"\xfd\x37zXZ", 5, "compressed with xz"},
                  {"\x28\xb5\x2f\xfd", 4, "compressed with zstd"}};

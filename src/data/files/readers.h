@@ -59,6 +59,7 @@ struct mrc_format {
 };
 
 extern const mrc_format *const mrc_formats[]; /* NULL at the end */
+extern const mrc_format mrc_format_parquet;
 
 /* Returns the format with this name, or NULL. */
 const mrc_format *mrc_format_find(const char *name);

@@ -60,7 +60,8 @@ const char *mrc_level_location(const mrc_cells *cells, int64_t j, const mrc_leve
     char name[MRC_EXCERPT_CHARS + 8];
     quoted_name(cells, j, name);
     if (cells->path)
-        snprintf(out, MRC_LOCATION_CHARS, "%.400s: line %lld, column %s", level->path, (long long)level->line, name);
+        snprintf(out, MRC_LOCATION_CHARS, "%.400s: %s %lld, column %s", level->path, cells->unit,
+                 (long long)level->line, name);
     else
         snprintf(out, MRC_LOCATION_CHARS, "column %s, row %lld", name, (long long)level->line);
     return out;

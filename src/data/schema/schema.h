@@ -113,6 +113,7 @@ typedef struct mrc_cell_column {
 typedef struct mrc_cells {
     mercer_context *context;
     const char *path;         /* path of the table, for messages; NULL if it is not a file */
+    const char *unit;         /* what the records of the file are counted in: "line" or "row" */
     char separator;           /* field separator; 0 if it is not a file */
     mercer_matrix x;          /* (rows, count) f32: all rows, or the current block of rows */
     mrc_cell_column *columns; /* (count) */

@@ -5,13 +5,14 @@
 
 #include "core/memory.h"
 #include "data/opening.h"
-#include "data/table/csv_table.h"
+#include "data/parquet/parquet_rows.h"
 
 #include <string.h>
 
 struct mercer_column_texts {
     mercer_context *context;
     mercer_dataset_options options; /* copy; its strings are borrowed and valid only in mrc_column_texts_open */
+    mrc_opening opening;            /* has the memory budget, which the files refer to */
     mrc_files files;
     mrc_table *tables; /* (files.names.count) */
     void *names;       /* (count) column names, a list of texts in one block */
@@ -22,6 +23,7 @@ struct mercer_column_texts {
     const char *released; /* the pages of the file before this address were released */
     int64_t left;         /* records left in the current file */
     int64_t rows;         /* records left in all files */
+    int64_t block, taken; /* Parquet: rows whose texts have been read, and those of them that were returned */
     char *room;           /* (room_bytes) buffer for texts of the current record, each zero-terminated */
     int64_t room_bytes;
     const char **fields; /* (count) texts of the current record */
@@ -75,6 +77,7 @@ static bool repeats_names(const mrc_table *self, const mrc_table *lead)
 {
     mrc_csv own = self->start, other = lead->start;
     mrc_csv_field mine, theirs;
+    if (self->parquet) return true; /* the reader of the samples has compared the names */
     if (self->records == 0 || self->columns != lead->columns) return false;
     do {
         mrc_csv_next(&own, &mine);
@@ -88,14 +91,17 @@ static bool repeats_names(const mrc_table *self, const mrc_table *lead)
 static mercer_status open_tables(mercer_column_texts *self, mrc_slice *slice)
 {
     int64_t count = self->files.names.count, total = 0, lead = 0;
-    MRC_TRY(mrc_alloc(self->context, &self->tables, count, sizeof(mrc_table), "files of a table"));
+    bool parquet = self->files.format == &mrc_format_parquet;
+    MRC_TRY(mrc_alloc_zero(self->context, &self->tables, count, sizeof(mrc_table), "files of a table"));
     for (int64_t i = 0; i < count; i++) {
-        MRC_TRY(mrc_table_open(&self->tables[i], &self->files.inputs[i], self->files.format->separator));
+        MRC_TRY(parquet ? mrc_parquet_table_open(&self->tables[i], &self->files.inputs[i])
+                        : mrc_table_open(&self->tables[i], &self->files.inputs[i], self->files.format->separator));
         if (self->tables[lead].records == 0) lead = i;
     }
     mrc_table *first = &self->tables[lead];
     mercer_switch header = self->options.header;
-    bool shown = header == MERCER_AUTO && first->records > 0 && mrc_table_shows_header(first, self->options.target);
+    bool shown =
+        parquet || (header == MERCER_AUTO && first->records > 0 && mrc_table_shows_header(first, self->options.target));
     mrc_table_set_header(first, shown || header == MERCER_ON);
     MRC_TRY(find_columns(self, first));
     for (int64_t i = 0; i < count; i++) {
@@ -112,37 +118,42 @@ static void begin_file(mercer_column_texts *self, int64_t file)
     self->at = self->tables[file].data;
     self->released = self->at.at;
     self->left = self->tables[file].records;
+    self->block = self->taken = 0;
 }
 
 /* Skips a record. */
 static void pass_record(mercer_column_texts *self)
 {
-    mrc_csv_field field;
-    do mrc_csv_next(&self->at, &field);
-    while (!field.last);
+    mrc_csv_field field = {.last = false};
+    if (self->tables[self->file].parquet) {
+        self->at.line++;
+        field.last = true;
+    }
+    while (!field.last) mrc_csv_next(&self->at, &field);
     self->left--;
 }
 
 static mercer_status open_parts(mercer_column_texts *self, const char *columns)
 {
     const mercer_dataset_options *options = &self->options;
-    mrc_opening opening = {.context = self->context,
-                           .options = options,
-                           .budget = mrc_budget_of(options),
-                           .slice = {.first = options->first, .rows = options->rows}};
+    mrc_opening *opening = &self->opening;
+    *opening = (mrc_opening){.context = self->context,
+                             .options = options,
+                             .budget = mrc_budget_of(options),
+                             .slice = {.first = options->first, .rows = options->rows}};
     MRC_TRY(split_names(self, columns));
     MRC_TRY(mrc_alloc(self->context, &self->columns, self->count, sizeof *self->columns, "names of columns"));
     MRC_TRY(mrc_alloc(self->context, &self->fields, self->count, sizeof *self->fields, "names of columns"));
-    MRC_TRY(mrc_files_open(&self->files, &opening, options->x, options->format, false));
-    if (self->files.format != mrc_format_find("csv") && self->files.format != mrc_format_find("tsv"))
+    MRC_TRY(mrc_files_open(&self->files, opening, options->x, options->format, false));
+    if (self->files.format != mrc_format_find("csv") && self->files.format != mrc_format_find("tsv") &&
+        self->files.format != &mrc_format_parquet)
         return mrc_fail(self->context, MERCER_ERROR_FORMAT,
-                        "%s: is %s; columns can be copied only from csv and tsv "
-                        "files",
-                        options->x, self->files.format->name);
-    MRC_TRY(open_tables(self, &opening.slice));
-    self->rows = opening.slice.rows;
+                        "%s: is %s; columns can be copied only from csv, tsv and parquet files", options->x,
+                        self->files.format->name);
+    MRC_TRY(open_tables(self, &opening->slice));
+    self->rows = opening->slice.rows;
     begin_file(self, 0);
-    for (int64_t skip = opening.slice.first; skip > 0;) {
+    for (int64_t skip = opening->slice.first; skip > 0;) {
         if (self->left == 0) {
             begin_file(self, self->file + 1);
             continue;
@@ -169,6 +180,7 @@ mercer_status mrc_column_texts_open(mercer_column_texts **out, mercer_context *c
 void mrc_column_texts_free(mercer_column_texts *self)
 {
     if (!self) return;
+    for (int64_t i = 0; self->tables && i < self->files.names.count; i++) mrc_parquet_table_close(&self->tables[i]);
     MRC_FREE_ALL(self->context, self->room, (void *)self->fields, self->columns, self->names, self->tables);
     if (self->files.context) mrc_files_close(&self->files);
     mrc_free(self->context, self);
@@ -191,6 +203,27 @@ static mercer_status reserve_texts(mercer_column_texts *self, int64_t bytes)
     return MERCER_OK;
 }
 
+/* Returns the texts of the next row of a Parquet file, which are read in blocks. */
+static mercer_status next_row(mercer_column_texts *self, const char *const **fields)
+{
+    mrc_parquet_rows *rows = self->tables[self->file].parquet;
+    const mrc_parquet_texts *texts = &rows->texts;
+    if (self->taken == self->block) {
+        bool *as_numbers;
+        MRC_SCOPE(scope, self->context);
+        MRC_TRY(mrc_scope_alloc_zero(&scope, &as_numbers, self->count, sizeof *as_numbers, "names of columns"));
+        if (self->block == 0) mrc_parquet_rows_begin(rows, self->at.line - 1);
+        self->block = mrc_min(MRC_PARQUET_BATCH, mrc_min(self->left, self->rows));
+        self->taken = 0;
+        MRC_TRY(mrc_parquet_texts_read(rows, self->columns, as_numbers, self->count, self->block));
+    }
+    for (int64_t k = 0; k < self->count; k++)
+        self->fields[k] = texts->bytes + texts->begins[k * MRC_PARQUET_BATCH + self->taken];
+    self->taken++, self->left--, self->rows--;
+    *fields = self->fields;
+    return MERCER_OK;
+}
+
 mercer_status mrc_column_texts_next(mercer_column_texts *self, const char *const **fields)
 {
     mrc_csv_field field;
@@ -198,6 +231,7 @@ mercer_status mrc_column_texts_next(mercer_column_texts *self, const char *const
     *fields = NULL;
     if (self->rows == 0) return MERCER_OK;
     while (self->left == 0) begin_file(self, self->file + 1);
+    if (self->tables[self->file].parquet) return next_row(self, fields);
     const mrc_table *table = &self->tables[self->file];
     const char *begin = self->at.at;
     mrc_csv ahead = self->at;

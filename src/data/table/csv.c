@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * CSV and TSV: a first pass over the text counts its records, so that all memory is allocated (or refused) before a
- * number is read; a second pass reads them. A table may consist of several files.
+ * number is read; a second pass reads them. A table may consist of several files. In a Parquet file
+ * (data/parquet) records are counted and columns have names.
  *
  * Samples that are too large for memory (mrc_budget_spills) go to a temporary file, which is mapped. They are read in
  * blocks: once if the schema is given, else twice, because it must be found before rows can be encoded. Only a block,
@@ -10,6 +11,7 @@
 #include "core/file/spill.h"
 #include "core/matrix.h"
 #include "core/memory.h"
+#include "data/parquet/parquet_rows.h"
 #include "data/table/csv_schema.h"
 
 #include <string.h>
@@ -30,10 +32,13 @@ typedef struct tables {
 static mercer_status open_tables(tables *self)
 {
     mrc_reading *reading = self->reading;
-    MRC_TRY(mrc_alloc(reading->input->context, &self->list, reading->count, sizeof *self->list, "files of a table"));
+    bool parquet = reading->format == &mrc_format_parquet;
+    MRC_TRY(
+        mrc_alloc_zero(reading->input->context, &self->list, reading->count, sizeof *self->list, "files of a table"));
     self->lead = self->list;
     for (int64_t i = 0; i < reading->count; i++) {
-        MRC_TRY(mrc_table_open(&self->list[i], &reading->input[i], reading->format->separator));
+        MRC_TRY(parquet ? mrc_parquet_table_open(&self->list[i], &reading->input[i])
+                        : mrc_table_open(&self->list[i], &reading->input[i], reading->format->separator));
         if (i > 0 && self->lead->records == 0) self->lead = &self->list[i];
         self->records += self->list[i].records;
     }
@@ -45,6 +50,7 @@ static mercer_status open_tables(tables *self)
 static void close_tables(tables *self)
 {
     mrc_layout_free(self->reading->input->context, &self->layout);
+    for (int64_t i = 0; self->list && i < self->reading->count; i++) mrc_parquet_table_close(&self->list[i]);
     mrc_free(self->reading->input->context, self->list);
 }
 
@@ -75,10 +81,12 @@ typedef struct consumer {
 /* Reads `count` records, and passes them to the consumer block by block. */
 static mercer_status read_some(const mrc_table *table, mrc_csv *csv, mrc_sink *to, int64_t count, consumer *through)
 {
-    if (!through) return mrc_records_read(table, csv, to, count);
+    mercer_status (*read)(const mrc_table *, mrc_csv *, mrc_sink *, int64_t) =
+        table->parquet ? mrc_parquet_records_read : mrc_records_read;
+    if (!through) return read(table, csv, to, count);
     int64_t block = to->cells->x.rows;
     for (int64_t done = 0; done < count; done += block) {
-        MRC_TRY(mrc_records_read(table, csv, to, mrc_min(block, count - done)));
+        MRC_TRY(read(table, csv, to, mrc_min(block, count - done)));
         to->cells->x.rows = to->rows - to->base;
         mercer_status status = through->take(through, to->cells);
         to->cells->x.rows = block;
@@ -104,7 +112,10 @@ static mercer_status read_records(const tables *self, mrc_sink *to, consumer *th
         mrc_csv csv = table->data;
         to->released = NULL;
         if (to->targets) to->targets->path = table->input->path;
-        mrc_records_skip(&csv, first - before);
+        if (table->parquet)
+            csv.line += first - before;
+        else
+            mrc_records_skip(&csv, first - before);
         MRC_TRY(read_some(table, &csv, to, last - first, through));
     }
     if (to->targets) to->targets->path = self->reading->name;
@@ -127,6 +138,7 @@ static mercer_status open_targets(tables *self, mercer_dataset *dataset, mrc_sin
         to->targets = &reading->targets;
         MRC_TRY(mrc_targets_open(&reading->targets, context, reading->name, MRC_TARGETS_TEXT, rows));
         reading->targets.separator = self->lead->start.separator;
+        reading->targets.unit = self->lead->unit;
         return MERCER_OK;
     }
     if (reading->options->task == MERCER_TASK_CLASSIFICATION || reading->options->labels)
@@ -200,8 +212,9 @@ static mercer_status tell_left_out(tables *self, const mrc_sink *to)
         return mrc_fail(reading->input->context, MERCER_ERROR_DATA,
                         "%s: every target is missing; check the name of the target column", reading->name);
     mrc_warn(reading->input->context, "target",
-             "%s: ignoring %lld of %lld rows, which have no target; the first is line %lld", reading->name,
-             (long long)to->left_out, (long long)to->rows + (long long)to->left_out, (long long)to->left_line);
+             "%s: ignoring %lld of %lld rows, which have no target; the first is %s %lld", reading->name,
+             (long long)to->left_out, (long long)to->rows + (long long)to->left_out, self->lead->unit,
+             (long long)to->left_line);
     return MERCER_OK;
 }
 
@@ -364,14 +377,26 @@ static bool names_columns(const tables *self, const mrc_column_set *columns)
     return options->columns && mrc_table_names_one(self->lead, options->columns, options->column_count, sizeof(char *));
 }
 
+/* Returns whether the header option requires a header; fails if it excludes the names that a Parquet file has. */
+static mercer_status asked_header(const tables *self, bool *header)
+{
+    mercer_switch asked = self->reading->options->header;
+    *header = asked == MERCER_ON || self->lead->parquet;
+    if (!self->lead->parquet || asked != MERCER_OFF) return MERCER_OK;
+    return mrc_fail(self->reading->input->context, MERCER_ERROR_ARGUMENT,
+                    "%s: is a Parquet file, whose columns have names; remove the option header", self->reading->name);
+}
+
 /* Determines the header and the layout of the table, then reads it. */
 static mercer_status read_samples(tables *self, mrc_column_set *columns, mercer_dataset *dataset)
 {
     mrc_reading *reading = self->reading;
     const mercer_dataset_options *options = reading->options;
-    bool shown = options->header == MERCER_AUTO &&
-                 (mrc_table_shows_header(self->lead, options->target) || names_columns(self, columns));
-    mrc_table_set_header(self->lead, shown || options->header == MERCER_ON);
+    bool header;
+    MRC_TRY(asked_header(self, &header));
+    if (!header && options->header == MERCER_AUTO)
+        header = mrc_table_shows_header(self->lead, options->target) || names_columns(self, columns);
+    mrc_table_set_header(self->lead, header);
     bool numbers = options->kinds && strcmp(options->kinds, "numbers") == 0; /* no missing values */
     /* If there is a separate file of targets, `target` names a column of that file. */
     mrc_layout_wish wish = {
@@ -420,8 +445,9 @@ static mercer_status read_targets(tables *self, mercer_dataset *dataset, int64_t
     mrc_reading *reading = self->reading;
     const mrc_input *input = reading->input;
     const mercer_dataset_options *options = reading->options;
-    bool header = options->header == MERCER_ON;
-    if (options->header == MERCER_AUTO)
+    bool header;
+    MRC_TRY(asked_header(self, &header));
+    if (!header && options->header == MERCER_AUTO)
         header = mrc_table_shows_header(self->lead, options->target) || first_is_extra(self, expected);
     mrc_table_set_header(self->lead, header);
     /* A single column is the target, for any name. */
@@ -470,6 +496,13 @@ const mrc_format mrc_format_tsv = {.name = "tsv",
                                    .separator = '\t',
                                    .read_samples = csv_samples,
                                    .read_targets = csv_targets};
+const mrc_format mrc_format_parquet = {.name = "parquet",
+                                       .endings = {".parquet", ".pq"},
+                                       .has_header = true,
+                                       .separator = ',',
+                                       .is_marked = mrc_parquet_is_marked,
+                                       .read_samples = csv_samples,
+                                       .read_targets = csv_targets};
 /* One label per line. */
 const mrc_format mrc_format_text = {.name = "text",
                                     .endings = {".labels"},

@@ -4,6 +4,7 @@
 
 #include "core/matrix.h"
 #include "core/memory.h"
+#include "data/parquet/parquet_rows.h"
 #include "data/schema/date.h"
 
 #include <math.h>
@@ -101,6 +102,34 @@ static bool is_blank(const mrc_column_set *self, const mrc_csv_field *field)
     return mrc_is_missing(self->words, at, end - at);
 }
 
+/* A column of a Parquet file while its kind is guessed. */
+typedef struct guess {
+    const mrc_column_set *set;
+    const mrc_csv *csv;
+    mrc_cell_column *column;
+    bool seen;
+} guess;
+
+static void widen_guess(void *user, const mrc_csv_field *field)
+{
+    guess *self = user;
+    if (is_blank(self->set, field)) return;
+    self->column->kind = widen(self->csv, field, self->column->kind, !self->seen);
+    self->seen = true;
+}
+
+/* Guesses the kinds of the columns of a Parquet file from the same records as those of a text. */
+static mercer_status guess_parquet_kinds(mrc_column_set *self, const mrc_table *lead)
+{
+    for (int64_t c = 0; c < lead->columns; c++) {
+        int64_t j = lead->layout->roles[c];
+        if (j < 0 || self->cells.columns[j].fixed) continue;
+        guess each = {.set = self, .csv = &lead->data, .column = &self->cells.columns[j]};
+        MRC_TRY(mrc_parquet_sample(lead, c, mrc_min(lead->records, SHOWN_RECORDS), widen_guess, &each));
+    }
+    return MERCER_OK;
+}
+
 /* Guesses the kinds from the first SHOWN_RECORDS records, so that most columns are read only once. seen: scratch
    space. */
 static void guess_kinds(mrc_column_set *self, const mrc_table *lead, bool *seen)
@@ -126,6 +155,7 @@ mercer_status mrc_column_set_prepare(mrc_column_set *self, const mrc_table *lead
     bool *seen;
     cells->context = self->context;
     cells->path = lead->input->path;
+    cells->unit = lead->unit;
     cells->separator = lead->start.separator;
     cells->table_columns = layout->columns;
     MRC_TRY(
@@ -146,6 +176,7 @@ mercer_status mrc_column_set_prepare(mrc_column_set *self, const mrc_table *lead
         column->order = (mrc_date_order)layout->orders[c];
     }
     if (self->schema) return take_schema(self);
+    if (lead->parquet) return guess_parquet_kinds(self, lead);
     MRC_SCOPE(scope, self->context);
     MRC_TRY(mrc_scope_alloc_zero(&scope, &seen, layout->features, sizeof *seen, "columns of a table"));
     guess_kinds(self, lead, seen);

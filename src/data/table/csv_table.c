@@ -152,7 +152,7 @@ static mercer_status count_records(mrc_table *self)
 
 mercer_status mrc_table_open(mrc_table *out, const mrc_input *input, char separator)
 {
-    *out = (mrc_table){.input = input};
+    *out = (mrc_table){.input = input, .unit = "line"};
     MRC_TRY(begin_table(out, input, separator));
     MRC_TRY(count_records(out));
     out->data = out->start;
@@ -243,6 +243,7 @@ void mrc_table_set_header(mrc_table *self, bool header)
     self->header = header;
     self->data = self->start;
     while (!field.last) mrc_csv_next(&self->data, &field);
+    if (self->parquet) self->data.line = 1; /* names may contain line ends */
     if (header) self->records--;
 }
 
@@ -343,7 +344,8 @@ mercer_status mrc_table_follow(mrc_table *self, const mrc_table *lead, mercer_sw
     if (self->records == 0) return MERCER_OK;
     MRC_TRY(check_columns(self, lead));
     bool repeated = lead->header && first_difference(self, lead) < 0;
-    bool named = header == MERCER_ON || (lead->header && lead->records > 0 && names_features(self, lead));
+    bool named =
+        self->parquet || header == MERCER_ON || (lead->header && lead->records > 0 && names_features(self, lead));
     if (named && !repeated) return fail_names(self, lead);
     mrc_table_set_header(self, repeated);
     return MERCER_OK;

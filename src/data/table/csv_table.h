@@ -32,10 +32,15 @@ typedef struct mrc_layout {
     signed char *orders;     /* (columns) requested mrc_date_order; in the block of kinds */
 } mrc_layout;
 
+typedef struct mrc_parquet_rows mrc_parquet_rows;
+
 typedef struct mrc_table {
-    const mrc_input *input; /* borrowed */
-    mrc_csv start;          /* position of the first record, header or not */
-    mrc_csv data;           /* position of the first data record */
+    const mrc_input *input;    /* borrowed */
+    mrc_parquet_rows *parquet; /* values of a Parquet file, owned; NULL: the records are text. start and data then only
+                                  have the header line, and data.line is the number of the next row, from 1 */
+    const char *unit;          /* what records are counted in: "line" or "row" */
+    mrc_csv start;             /* position of the first record, header or not */
+    mrc_csv data;              /* position of the first data record */
     int64_t columns, records;
     bool header;
     const mrc_layout *layout; /* borrowed; NULL until it is found */

@@ -35,6 +35,13 @@ static inline float mrc_note_gap(mrc_cell_column *column)
     return (float)NAN;
 }
 
+/* Counts a record as a row or as a skipped one. */
+static inline void mrc_end_record(mrc_sink *to, bool left_out, int64_t line)
+{
+    to->rows += !left_out;
+    if (left_out && to->left_out++ == 0) to->left_line = line;
+}
+
 /* Processes a field of column `column` by its action: stores it in the row `cells`, or as the target, weight or key of
    row to->rows. Sets *left_out if a target is missing. */
 mercer_status mrc_cell_read(const mrc_table *table, const mrc_csv *csv, const mrc_sink *to, int64_t column,

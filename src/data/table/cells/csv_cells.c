@@ -77,8 +77,8 @@ mercer_status mrc_sink_open(mrc_sink *sink, mrc_scope *scope, const mrc_layout *
 static mercer_status fail_cell(const mrc_table *self, const mrc_csv_field *field, int64_t column, const char *what)
 {
     char name[MRC_COLUMN_CHARS], excerpt[MRC_EXCERPT_CHARS];
-    return mrc_fail(self->input->context, MERCER_ERROR_DATA, "%s: line %lld, column %s: '%s' %s", self->input->path,
-                    (long long)field->line, mrc_column_text(self, column, name),
+    return mrc_fail(self->input->context, MERCER_ERROR_DATA, "%s: %s %lld, column %s: '%s' %s", self->input->path,
+                    self->unit, (long long)field->line, mrc_column_text(self, column, name),
                     mrc_excerpt(excerpt, field->text, field->length), what);
 }
 

@@ -32,13 +32,6 @@ static float *cells_of(const mrc_sink *to, int64_t row)
     return to->cells ? (float *)mrc_row(&to->cells->x, row - to->base) : NULL;
 }
 
-/* Counts a record as a row or as a skipped one. */
-static void end_record(mrc_sink *to, bool left_out, int64_t line)
-{
-    to->rows += !left_out;
-    if (left_out && to->left_out++ == 0) to->left_line = line;
-}
-
 /* ---- Fast paths ---------------------------------------------------------------------------------------------- */
 
 /* Position of a text, and what a fast path needs to know about its file. */
@@ -133,7 +126,7 @@ static mercer_status read_record(const mrc_table *self, mrc_csv *csv, mrc_sink *
         MRC_TRY(status);
         if (field.last != (column == self->columns - 1)) return fail_columns(self, line, field.last);
     }
-    end_record(to, left_out, line);
+    mrc_end_record(to, left_out, line);
     return MERCER_OK;
 }
 
@@ -234,7 +227,7 @@ static mercer_status read_sides(piece *self, const struct mrc_action *actions)
                 target ? read_target(self, row, sides[k], &left_out) : read_general(self, row, sides[k], &left_out);
             if (status) return note_wrong(self, row, sides[k], status);
         }
-        end_record(to, left_out, self->line + row);
+        mrc_end_record(to, left_out, self->line + row);
     }
     return MERCER_OK;
 }

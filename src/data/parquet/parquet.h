@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * data/parquet: tables in Parquet files, whose columns are flat.
+ *
+ * thrift.h reads the encoding of the metadata, parquet_meta.c the footer: columns, row groups, and where the pages of
+ * each column are. codecs.h decompresses a page, encodings.h decodes its values, parquet_pages.c reads the pages of a
+ * column in order, and value_text.c prints values as a CSV file would have them. parquet_table.c presents a file as a
+ * table (data/table/csv_table.h), and parquet_records.c reads its records into cells, so that a Parquet file and the
+ * equal CSV file give the same dataset.
+ *
+ * Files are read row group by row group. Each used column holds one decompressed page and one dictionary. No count,
+ * size or offset of a file is trusted: it is checked against the bytes that exist, and memory is taken from the budget
+ * of the input before it is allocated.
+ */
+#ifndef MRC_DATA_PARQUET_H
+#define MRC_DATA_PARQUET_H
+
+#include "data/files/input.h"
+#include "data/parquet/encodings.h"
+
+typedef enum mrc_parquet_type {
+    MRC_PARQUET_BOOLEAN,
+    MRC_PARQUET_INT32,
+    MRC_PARQUET_INT64,
+    MRC_PARQUET_INT96,
+    MRC_PARQUET_FLOAT,
+    MRC_PARQUET_DOUBLE,
+    MRC_PARQUET_BYTES,
+    MRC_PARQUET_FIXED
+} mrc_parquet_type;
+
+/* Meaning of the values of a column. */
+typedef enum mrc_parquet_kind {
+    MRC_PARQUET_NUMBER, /* integer or floating point, by its type */
+    MRC_PARQUET_UNSIGNED,
+    MRC_PARQUET_HALF,
+    MRC_PARQUET_TRUTH,
+    MRC_PARQUET_TEXT,
+    MRC_PARQUET_DECIMAL,
+    MRC_PARQUET_DATE,
+    MRC_PARQUET_TIME,
+    MRC_PARQUET_MOMENT, /* timestamp */
+    MRC_PARQUET_UUID,
+    MRC_PARQUET_REFUSED /* values of this column cannot be read */
+} mrc_parquet_kind;
+
+typedef struct mrc_parquet_column {
+    const char *name; /* (name_length) in the file */
+    int64_t name_length;
+    const char *refused; /* reason why the values cannot be read, or NULL */
+    mrc_parquet_type type;
+    mrc_parquet_kind kind;
+    int64_t width; /* bytes of a value of type FIXED */
+    int64_t leaf;  /* index among the columns of a row group */
+    int32_t scale; /* digits after the point of a decimal, or digits of the fraction of a second */
+    bool optional; /* true: has definition levels, so values may be missing */
+    bool utc;
+} mrc_parquet_column;
+
+/* Pages of a column in a row group. */
+typedef struct mrc_parquet_chunk {
+    int64_t offset, bytes;
+    int32_t codec;
+} mrc_parquet_chunk;
+
+typedef struct mrc_parquet {
+    const mrc_input *input;      /* borrowed */
+    mrc_parquet_column *columns; /* (count) */
+    int64_t count, leaves;
+    mrc_parquet_chunk *chunks; /* (groups, leaves) */
+    int64_t *group_rows;       /* (groups) */
+    int64_t groups, rows;
+    int64_t held; /* bytes of the metadata above, taken from the budget */
+} mrc_parquet;
+
+/* Reads and checks the footer. The caller closes `out` even if this fails. */
+mercer_status mrc_parquet_open(mrc_parquet *out, const mrc_input *input);
+void mrc_parquet_close(mrc_parquet *parquet);
+/* Returns whether the file begins like a Parquet file. */
+bool mrc_parquet_is_marked(const mrc_input *input);
+mercer_status mrc_parquet_fail(const mrc_input *input, const char *what);
+
+/* ---- Values of a column --------------------------------------------------------------------------------------- */
+
+enum { MRC_PARQUET_BATCH = 1024 }; /* rows that are decoded at once */
+
+typedef struct mrc_parquet_word {
+    const uint8_t *bytes;
+    int64_t length;
+} mrc_parquet_word;
+
+/* Decoded values of consecutive rows; only the list of the column's type is set. */
+typedef struct mrc_parquet_batch {
+    uint8_t valid[MRC_PARQUET_BATCH];          /* 1: present, 0: missing */
+    int64_t integers[MRC_PARQUET_BATCH];       /* integers, booleans, dates, times */
+    double reals[MRC_PARQUET_BATCH];           /* floating-point numbers */
+    mrc_parquet_word words[MRC_PARQUET_BATCH]; /* bytes; valid until the next batch of any column */
+    int32_t codes[MRC_PARQUET_BATCH];          /* index in the dictionary, if `coded` */
+    int64_t rows;
+    bool coded;
+} mrc_parquet_batch;
+
+/* Distinct values of a column in a row group. */
+typedef struct mrc_parquet_dictionary {
+    uint8_t *memory; /* decompressed page; NULL: the values are in the file */
+    int64_t *integers;
+    double *reals;
+    mrc_parquet_word *words;
+    int64_t count, held;
+} mrc_parquet_dictionary;
+
+/* Reads the values of one column in order. */
+typedef struct mrc_parquet_reader {
+    const mrc_parquet *file;
+    const mrc_parquet_column *column;
+    int64_t group;           /* current row group */
+    const uint8_t *at, *end; /* rest of its pages */
+    const char *released;    /* the pages of the file before this address were released */
+    uint8_t *memory;         /* (room) decompressed page */
+    int64_t room;
+    int64_t group_left; /* rows left in the row group */
+    int64_t left;       /* rows left in the page */
+    int64_t codec;
+    mrc_hybrid levels; /* definition levels of the page */
+    mrc_decoder values;
+    mrc_parquet_dictionary dictionary;
+    int64_t generation; /* number of dictionaries so far */
+} mrc_parquet_reader;
+
+/* Prepares for reading a column. MERCER_ERROR_FORMAT if its values cannot be read; the caller closes `out` even
+   then. */
+mercer_status mrc_parquet_reader_open(mrc_parquet_reader *out, const mrc_parquet *file, int64_t column);
+void mrc_parquet_reader_close(mrc_parquet_reader *reader);
+/* Skips *skip rows, which becomes 0, then decodes the values of the next 1 to `most` rows. */
+mercer_status mrc_parquet_reader_next(mrc_parquet_reader *reader, int64_t most, int64_t *skip,
+                                      mrc_parquet_batch *batch);
+
+/* ---- Text of a value ------------------------------------------------------------------------------------------- */
+
+enum { MRC_PARQUET_TEXT_CHARS = 128 };
+
+/* Returns value i of a batch as text of *length bytes, as in a CSV file: "" if it is missing or NaN. `room` is used
+   unless the value is a text, which stays where it is. */
+const char *mrc_parquet_text(const mrc_parquet_column *column, const mrc_parquet_batch *batch, int64_t i,
+                             char room[MRC_PARQUET_TEXT_CHARS], int64_t *length);
+/* Returns value i, which is not missing, as the number that its text would be read as. Returns false if that needs the
+   text. */
+bool mrc_parquet_number(const mrc_parquet_column *column, const mrc_parquet_batch *batch, int64_t i, double *value);
+/* Returns value i, which is not missing, as the days that its text would be read as. Returns false if that needs the
+   text. */
+bool mrc_parquet_days(const mrc_parquet_column *column, const mrc_parquet_batch *batch, int64_t i, double *days);
+
+#endif
