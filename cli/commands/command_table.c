@@ -54,7 +54,8 @@ const cli_command cli_commands[] = {
      "mercer eval -m model.safetensors --x test.npy --y labels.npy --json\n"
      "mercer eval -m model.safetensors --data fashion-mnist --confusion",
      "FILE", 0},
-    {"plan", CLI_PLAN, cli_plan, 0, CLI_TABLES, "[TABLE...]", "show the plan of a training run: choices, memory and time",
+    {"plan", CLI_PLAN, cli_plan, 0, CLI_TABLES, "[TABLE...]",
+     "show the plan of a training run: choices, memory and time",
      "Prints the plan of a training run without running it, from data or only from sizes. If the memory is too small, "
      "it reports the number of centers that would fit and exits with code 1.",
      "mercer plan --data fashion-mnist --centers 20k --memory 8G\n"
