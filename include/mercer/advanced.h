@@ -398,7 +398,7 @@ MERCER_API mercer_status mercer_fitting_parts(const mercer_fitting *fitting, mer
    next call on the fitting. */
 typedef struct mercer_decision {
     size_t struct_size;
-    const char *stage;  /* samples, search, kernel, size, centers, plan, train or calibrate */
+    const char *stage;  /* samples, effort, search, kernel, size, centers, plan, train or calibrate */
     const char *name;   /* name of the value: kernel, ridge, centers, ... */
     const char *origin; /* given, default, data, search, resumed, or budget: chosen to fit the time budget */
     const char *value;  /* value as text, for programs */

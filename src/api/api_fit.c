@@ -198,7 +198,7 @@ mercer_status mercer_fit_plan(mercer_context *context, mercer_plan *out, const m
     mercer_plan plan = {.struct_size = sizeof plan};
     mrc_fit_request request;
     MRC_TRY(read_request(context, &request, options));
-    mercer_fitting self = {.context = context, .request = &request};
+    mercer_fitting self = {.context = context, .request = &request, .options = &request.options};
     MRC_TRY(mrc_read_struct(context, &self.info, MRC_STRUCT(mercer_dataset_info), data, "data"));
     mrc_fit_start_record(&self);
     mercer_status status = mrc_fit_plan_sizes(&self, &plan);

@@ -61,8 +61,8 @@ static const double EMPTY = 1.0 / 64;
 mercer_status mrc_kmeans_notify(mrc_kmeans_state *self, int64_t done, double error)
 {
     const mercer_center_options *options = self->selection->options;
-    if (!options->progress) return MERCER_OK;
     bool enough = mrc_progress(options->progress, options->progress_user, "centers", done, self->rounds + 1, error);
+    /* also without a callback here: another rank may have one */
     if (self->selection->comm) MRC_TRY(mrc_comm_any(self->selection->comm, enough, &enough));
     if (enough) self->stopped = true;
     return MERCER_OK;

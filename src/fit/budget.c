@@ -23,16 +23,15 @@
 mercer_status mrc_fit_find_memory(mercer_fitting *self)
 {
     mrc_backend *backend = self->context->backend;
-    mercer_comm *comm = self->request->options.run.comm;
+    mercer_comm *comm = self->options->run.comm;
     mercer_comm_info info = {.struct_size = sizeof info};
     self->on_device = mrc_backend_memory(backend) != MRC_HOST;
-    self->memory = self->request->options.run.memory > 0 ? self->request->options.run.memory : mrc_free_memory() / 2;
+    self->memory = self->options->run.memory > 0 ? self->options->run.memory : mrc_free_memory() / 2;
     self->report.memory = self->memory;
     if (!comm) return MERCER_OK;
     MRC_TRY(mercer_comm_query(comm, &info));
     /* Free memory differs between ranks, but all must make the same decisions. */
-    if (self->request->options.run.memory == 0)
-        MRC_TRY(mercer_comm_broadcast(comm, &self->memory, sizeof self->memory));
+    if (self->options->run.memory == 0) MRC_TRY(mercer_comm_broadcast(comm, &self->memory, sizeof self->memory));
     self->report.memory = self->memory;
     if (info.ranks > 1) MRC_TRY(mrc_rank_memory(backend, comm, &self->device_each));
     self->report.device_memory = self->device_each;
@@ -42,7 +41,7 @@ mercer_status mrc_fit_find_memory(mercer_fitting *self)
 /* Returns the type of weights and class targets. */
 static mercer_dtype real_type(const mercer_fitting *self)
 {
-    if (self->request->options.run.precision) return self->request->options.run.precision;
+    if (self->options->run.precision) return self->options->run.precision;
     return self->info.dtype == MERCER_F64 ? MERCER_F64 : MERCER_F32;
 }
 
@@ -90,9 +89,8 @@ static mercer_shape shape_of(const mercer_fitting *self, int64_t p)
         .features = mrc_fit_width(self),
         .outputs = mrc_max(1, self->info.outputs),
         .points = self->report.points,
-        .weights = self->request->options.run.precision,
-        .shards = self->request->options.run.comm ? mrc_comm_shards(self->request->options.run.comm, p)
-                                                  : self->request->options.run.shards,
+        .weights = self->options->run.precision,
+        .shards = self->options->run.comm ? mrc_comm_shards(self->options->run.comm, p) : self->options->run.shards,
         .on_samples = self->record.converge == MERCER_ON && mrc_fit_all_rows_count(self) ? MERCER_ON : MERCER_AUTO};
 }
 
@@ -135,8 +133,8 @@ static mercer_status plan_on_devices(const mercer_fitting *self, int64_t p, merc
 {
     *reason = (mrc_reason){.status = MERCER_ERROR_COMM, .field = "", .text = "the ranks cannot be counted"};
     mercer_comm_info info = {.struct_size = sizeof info};
-    MRC_TRY(mercer_comm_query(self->request->options.run.comm, &info));
-    int64_t given = self->request->options.run.memory;
+    MRC_TRY(mercer_comm_query(self->options->run.comm, &info));
+    int64_t given = self->options->run.memory;
     *memory = given > 0 ? given : self->device_each * info.ranks;
     for (;;) {
         mercer_status status = plan_within(self, p, *memory, plan, reason);
@@ -161,7 +159,7 @@ int64_t mrc_fit_memory_left(const mercer_fitting *self, int64_t p)
         mrc_reason reason;
         return plan_on_devices(self, p, &plan, &memory, &reason) == MERCER_OK ? memory : 0;
     }
-    if (self->on_device) return self->request->options.run.memory;
+    if (self->on_device) return self->options->run.memory;
     double row = row_bytes(self, real_type(self)), stream = 4 * row * (double)self->info.rows;
     double bytes = row * (double)p + row_bytes(self, mrc_fit_target_type(self)) * (double)mrc_fit_validation_rows(self);
     bytes += stream < STREAM ? stream : STREAM;

@@ -95,9 +95,8 @@ static mercer_status multiply_weights(mercer_dataset **out, const mercer_dataset
 mercer_status mrc_fit_weigh_classes(mercer_fitting *self)
 {
     const mercer_dataset *data = self->data, *held = self->validation;
-    if (!mrc_fit_weighs_classes(&self->request->options)) {
-        if (self->request->options.validation.calibrate_to &&
-            strcmp(self->request->options.validation.calibrate_to, "weighted") == 0)
+    if (!mrc_fit_weighs_classes(self->options)) {
+        if (self->options->validation.calibrate_to && strcmp(self->options->validation.calibrate_to, "weighted") == 0)
             mrc_warn(self->context, "validation.calibrate_to",
                      "calibrate_to weighted has no effect without class_weight");
         return MERCER_OK;
@@ -109,7 +108,7 @@ mercer_status mrc_fit_weigh_classes(mercer_fitting *self)
                         "class_weight does not support synthetic samples; remove it");
     MRC_TRY(mrc_alloc(self->context, &self->class_factors, data->outputs, sizeof(double), "weights of classes"));
     double *factors = self->class_factors;
-    const char *how = self->request->options.data.class_weight;
+    const char *how = self->options->data.class_weight;
     MRC_TRY(strcmp(how, "balanced") == 0 ? balance(data, factors) : read_factors(data, how, factors));
     MRC_TRY(multiply_weights(&self->weighted, data, factors));
     if (held && held->outputs == data->outputs) {
@@ -122,7 +121,7 @@ mercer_status mrc_fit_weigh_classes(mercer_fitting *self)
 
 bool mrc_fit_shifts_classes(const mercer_fitting *self)
 {
-    const char *to = self->request->options.validation.calibrate_to;
+    const char *to = self->options->validation.calibrate_to;
     return self->class_factors && !(to && strcmp(to, "weighted") == 0);
 }
 

@@ -39,22 +39,20 @@ static bool samples_are_centers(const mercer_fitting *self)
 /* Returns whether all rows are centers, in their order. A random choice of as many centers as rows counts as well. */
 static bool takes_all(const mercer_fitting *self)
 {
-    const mercer_fit_options *options = &self->request->options;
     int64_t wanted = self->record.centers;
-    bool random = !options->centers.method || strcmp(options->centers.method, "random") == 0;
+    bool random = !self->options->centers.method || strcmp(self->options->centers.method, "random") == 0;
     if (wanted != 0) return wanted < 0 || (random && wanted == self->info.rows);
     return samples_are_centers(self) || (random && self->info.rows <= mrc_fit_default_centers(self));
 }
 
 int64_t mrc_fit_center_count(const mercer_fitting *self)
 {
-    const mercer_fit_options *options = &self->request->options;
     int64_t wanted = self->record.centers;
-    if (options->centers.given) return options->centers.given->rows;
+    if (self->options->centers.given) return self->options->centers.given->rows;
     if (takes_all(self)) return self->info.rows;
     if (wanted == 0) return mrc_min(self->info.rows, mrc_fit_default_centers(self));
     /* More centers than rows are an error, unless there are fewer rows only because equal ones were merged. */
-    bool fewer = wanted <= self->given_rows && !options->data.augment;
+    bool fewer = wanted <= self->given_rows && !self->options->data.augment;
     return fewer ? mrc_min(wanted, self->info.rows) : wanted;
 }
 
@@ -63,14 +61,14 @@ bool mrc_fit_all_rows_count(const mercer_fitting *self)
     const mercer_dataset *data = self->data;
     for (int64_t i = 0; data && data->weights && i < data->rows; i++)
         if (!(data->weights[i] > 0)) return false;
-    return data && takes_all(self) && !self->request->options.centers.given && !self->request->options.data.augment;
+    return data && takes_all(self) && !self->options->centers.given && !self->options->data.augment;
 }
 
 const char *mrc_fit_center_method(const mercer_fitting *self)
 {
-    if (self->request->options.centers.given) return "given";
+    if (self->options->centers.given) return "given";
     if (takes_all(self)) return "all";
-    return self->request->options.centers.method ? self->request->options.centers.method : "random";
+    return self->options->centers.method ? self->options->centers.method : "random";
 }
 
 /* ---- Number of centers ------------------------------------------------------------------------------------------- */
@@ -78,9 +76,8 @@ const char *mrc_fit_center_method(const mercer_fitting *self)
 /* Returns whether the fit chooses the number of centers. */
 static bool is_size_open(const mercer_fitting *self)
 {
-    const mercer_fit_options *options = &self->request->options;
-    bool random = !options->centers.method || strcmp(options->centers.method, "random") == 0;
-    return options->centers.count == 0 && !options->centers.given && random && !options->data.augment;
+    bool random = !self->options->centers.method || strcmp(self->options->centers.method, "random") == 0;
+    return self->options->centers.count == 0 && !self->options->centers.given && random && !self->options->data.augment;
 }
 
 /* Returns the number of centers of the effort level, or half of it if the second half is predicted to reduce the error
@@ -110,7 +107,7 @@ static void size_of_search(mercer_fitting *self)
     bool chooses = mrc_name_is_auto(train->solver) && !train->epochs && !train->patience && !train->converge;
     int64_t p = self->model ? self->model->total : size_by_gain(self);
     if (open) set_size(self, p);
-    if (!self->model && !self->preprocess) self->report.points = mrc_fit_points(&self->request->options, &self->info);
+    if (!self->model && !self->preprocess) self->report.points = mrc_fit_points(self->options, &self->info);
     /* the search scored candidates by exact solutions, so an unconverged model would be worse than its score */
     if (chooses) self->record.converge = MERCER_ON;
     bool fits = (open || chooses) && mrc_fit_try_plan(self, mrc_fit_center_count(self), &plan);
@@ -129,13 +126,12 @@ static void size_of_search(mercer_fitting *self)
 
 mercer_status mrc_fit_choose_size(mercer_fitting *self)
 {
-    const mercer_fit_options *options = &self->request->options;
     self->report.members = mrc_fit_member_count(self);
     self->search_report.more_centers = (double)NAN;
     if (self->search_report.steps) MRC_TRY(mrc_fit_choose_ridge(self)); /* plans depend on it */
     if (self->searches) size_of_search(self);
     int64_t p = mrc_fit_center_count(self), n = self->info.rows;
-    if (p <= n || self->model || options->centers.given || mrc_fit_is_augmented(options)) return MERCER_OK;
+    if (p <= n || self->model || self->options->centers.given || mrc_fit_is_augmented(self->options)) return MERCER_OK;
     return mrc_fail(self->context, MERCER_ERROR_SHAPE, "centers is %lld, more than the %lld rows of the data",
                     (long long)p, (long long)n);
 }
@@ -147,9 +143,8 @@ static mercer_status allocate_centers(mercer_fitting *self, int64_t p, bool shar
 {
     int64_t rows = p, d = mrc_fit_width(self);
     *first = 0;
-    if (shared && self->request->options.run.comm)
-        MRC_TRY(mercer_comm_share(self->request->options.run.comm, first, &rows, p));
-    if (self->request->options.centers.type) dtype = self->request->options.centers.type;
+    if (shared && self->options->run.comm) MRC_TRY(mercer_comm_share(self->options->run.comm, first, &rows, p));
+    if (self->options->centers.type) dtype = self->options->centers.type;
     self->centers = mrc_view(NULL, rows, d, dtype);
     MRC_TRY(mrc_alloc(self->context, &self->centers.data, rows, mrc_max(1, d) * mrc_dtype_size(dtype), "centers"));
     self->report.centers = p;
@@ -165,13 +160,6 @@ static mercer_status take_rows(mercer_fitting *self, const mercer_dataset *data,
     return mercer_dataset_read(data, &self->centers, NULL, NULL, self->applied, NULL, first);
 }
 
-/* Passes the progress of a selection on to the caller, if it has a callback. */
-static int report_progress(void *user, const mercer_progress *progress)
-{
-    const mercer_fit_run *run = &((const mercer_fitting *)user)->request->options.run;
-    return run->progress ? run->progress(run->progress_user, progress) : 0;
-}
-
 /* Selects p centers among the rows of a dataset by the method of the options. */
 static mercer_status choose_fit_centers(mercer_fitting *self, mercer_dataset *from, int64_t p, bool shared)
 {
@@ -179,16 +167,16 @@ static mercer_status choose_fit_centers(mercer_fitting *self, mercer_dataset *fr
     MRC_TRY(allocate_centers(self, p, shared, self->report.points, &first));
     self->choice.struct_size = sizeof self->choice;
     const mercer_center_options options = {.struct_size = sizeof options,
-                                           .method = self->request->options.centers.method,
-                                           .seed = self->request->options.run.seed,
+                                           .method = self->options->centers.method,
+                                           .seed = self->options->run.seed,
                                            .kernel = &self->kernel,
-                                           .iterations = self->request->options.centers.iterations,
-                                           .batch = self->request->options.centers.batch,
+                                           .iterations = self->options->centers.iterations,
+                                           .batch = self->options->centers.batch,
                                            .memory = mrc_fit_memory_left(self, p),
-                                           .progress = report_progress,
-                                           .progress_user = self,
-                                           .comm = self->request->options.run.comm,
-                                           .total_centers = shared && self->request->options.run.comm ? p : 0};
+                                           .progress = self->options->run.progress,
+                                           .progress_user = self->options->run.progress_user,
+                                           .comm = self->options->run.comm,
+                                           .total_centers = shared && self->options->run.comm ? p : 0};
     return mercer_choose_centers_from(from, &self->centers, self->applied, &options, &self->choice);
 }
 
@@ -209,7 +197,7 @@ static mercer_status draw_augmented(mercer_fitting *self, int64_t p, bool shared
 {
     enum { CENTER_STREAM = 0x7a656e74, MOST = 4096 };
     mercer_source source = {0};
-    const mercer_fit_run *run = &self->request->options.run;
+    const mercer_fit_run *run = &self->options->run;
     int64_t first, done = 0;
     MRC_TRY(allocate_centers(self, p, shared, self->report.points, &first));
     int64_t row_bytes = self->centers.cols * mrc_dtype_size(self->centers.dtype);
@@ -236,7 +224,7 @@ static mercer_status draw_augmented(mercer_fitting *self, int64_t p, bool shared
 
 mercer_status mrc_fit_choose_centers(mercer_fitting *self, bool shared)
 {
-    const mercer_fit_options *options = &self->request->options;
+    const mercer_fit_options *options = self->options;
     int64_t p = mrc_fit_center_count(self);
     bool given = options->centers.given != NULL, all = takes_all(self);
     snprintf(self->report.center_method, sizeof self->report.center_method, "%s", mrc_fit_center_method(self));
@@ -304,7 +292,7 @@ void mrc_fit_record_size(mercer_fitting *self)
 
 void mrc_fit_record_centers(mercer_fitting *self)
 {
-    const mercer_fit_options *options = &self->request->options;
+    const mercer_fit_options *options = self->options;
     bool counted = options->centers.count != 0 || options->centers.given;
     bool chosen = options->centers.count < 0 || options->centers.given ||
                   (options->centers.method && strcmp(options->centers.method, "random") != 0);
@@ -326,8 +314,7 @@ mercer_status mrc_stage_size(mercer_fitting *self)
 
 mercer_status mrc_stage_centers(mercer_fitting *self)
 {
-    const mercer_fit_options *options = &self->request->options;
-    MRC_TRY(mrc_fit_open_stream(self, options->run.seed, options->data.samples, &self->source));
+    MRC_TRY(mrc_fit_open_stream(self, self->options->run.seed, self->options->data.samples, &self->source));
     if (!self->model_exists) MRC_TRY(mrc_fit_choose_centers(self, true));
     mrc_fit_record_centers(self); /* only now, because equal rows may have reduced the number of centers */
     if (!self->model_exists) MRC_TRY(mrc_fit_create_model(self));

@@ -38,13 +38,12 @@ static void describe_search(const mercer_fitting *self, const mrc_search_task *t
 {
     char kernel[MERCER_KERNEL_TEXT] = "open";
     if (task->kernel) (void)mrc_kernel_print(NULL, task->kernel, kernel, sizeof kernel, NULL);
-    const char *transform =
-        self->request->options.data.target_transform ? self->request->options.data.target_transform : "auto";
+    const char *transform = self->options->data.target_transform ? self->options->data.target_transform : "auto";
     snprintf(text, MRC_SEARCH_TEXT,
              "kernel %.200s, preprocess %s, metric %s, norm 2 %s, targets %s, weights %s, ridge %a, seed %llu, %lld "
              "rows, %lld features, %lld outputs",
              kernel, task->preprocess ? mrc_preprocess_spec(task->preprocess) : "open",
-             self->request->options.kernel.metric ? "given" : "open", task->norm_2 ? "only" : "too", transform,
+             self->options->kernel.metric ? "given" : "open", task->norm_2 ? "only" : "too", transform,
              self->data->weights ? "given" : "none", task->ridge, (unsigned long long)task->seed,
              (long long)self->info.rows, (long long)self->info.features, (long long)self->info.outputs);
 }
@@ -114,14 +113,13 @@ mercer_status mrc_fit_open_search_state(mercer_fitting *self, mrc_search_task *t
 {
     char text[MRC_SEARCH_TEXT];
     describe_search(self, task, text);
-    if (self->record.resumes && strcmp(self->search_found, text) != 0)
+    if (self->search_found[0] && strcmp(self->search_found, text) != 0)
         return mrc_fail(
             self->context, MERCER_ERROR_MISMATCH,
             "%s: was written with other data or options: its search has \"%.400s\", but this search has \"%s\"",
-            self->record.resumes, self->search_found, text);
+            self->options->run.checkpoint, self->search_found, text);
     self->search_task = task;
-    if (!self->request->train.checkpoint ||
-        (self->request->options.run.comm && self->request->options.run.comm->rank > 0))
+    if (!self->request->train.checkpoint || (self->options->run.comm && self->options->run.comm->rank > 0))
         return MERCER_OK;
     task->save = save_search, task->save_user = self;
     self->search_saved = mrc_seconds();
@@ -206,16 +204,16 @@ static mercer_status read_search(mercer_fitting *self, const json_t *search)
 /* Restores effort, ridge and search results from a record. */
 static mercer_status read_record(mercer_fitting *self, const char *path, const char *text)
 {
-    const mercer_fit_options *options = &self->request->options;
     json_auto_t *all = text ? json_loads(text, 0, NULL) : NULL;
     if (!all)
         return mrc_fail(self->context, MERCER_ERROR_MISMATCH, "%s: was not written by a fit of this version", path);
     const json_t *search = json_object_get(all, "search");
     int effort = (int)read_number(json_object_get(all, "effort"), MRC_MOST_EFFORT);
-    if (effort > 0 && options->search.effort > 0 && !(options->search.budget > 0) && effort != options->search.effort)
+    if (effort > 0 && self->options->search.effort > 0 && !(self->options->search.budget > 0) &&
+        effort != self->options->search.effort)
         return mrc_fail(self->context, MERCER_ERROR_MISMATCH,
                         "%s: was written with other options: its effort is %d, but effort is %d", path, effort,
-                        options->search.effort);
+                        self->options->search.effort);
     self->record.effort = effort;
     if (self->record.ridge == 0 && !mrc_fit_has_no_ridge(self->request))
         self->record.ridge = read_number(json_object_get(all, "ridge"), MRC_RIDGE_MOST);

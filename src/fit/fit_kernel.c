@@ -179,26 +179,25 @@ static mercer_status inherit(mercer_fitting *self)
 /* ---- Existing models --------------------------------------------------------------------------------------------- */
 
 /* Checks that the columns of the data have the names that the model was trained with. */
-static mercer_status check_names(mercer_fitting *self)
+static mercer_status check_names(const mercer_fitting *self, const char *name)
 {
     const char *const *names = (const char *const *)self->model->feature_names, *const *found =
                                                                                     self->info.feature_names;
     for (int64_t j = 0; names && found && j < self->info.features; j++)
         if (strcmp(names[j], found[j]) != 0)
             return mrc_fail(self->context, MERCER_ERROR_MISMATCH,
-                            "%s: was trained on other data: its column '%s' is '%s' in these data",
-                            self->record.resumes ? self->record.resumes : "model", names[j], found[j]);
+                            "%s: was trained on other data: its column '%s' is '%s' in these data", name, names[j],
+                            found[j]);
     return MERCER_OK;
 }
 
 /* Checks that the samples were read from their table with the model's schema. */
-static mercer_status check_schema(mercer_fitting *self)
+static mercer_status check_schema(const mercer_fitting *self, const char *name)
 {
     const char *own = self->model->schema, *found = self->info.schema;
     if (!own == !found && (!own || strcmp(own, found) == 0)) return MERCER_OK;
     return mrc_fail(self->context, MERCER_ERROR_MISMATCH,
-                    "%s: was trained on other data: its schema differs from that of these data",
-                    self->record.resumes ? self->record.resumes : "model");
+                    "%s: was trained on other data: its schema differs from that of these data", name);
 }
 
 mercer_status mrc_fit_check_model(mercer_fitting *self)
@@ -214,10 +213,10 @@ mercer_status mrc_fit_check_model(mercer_fitting *self)
         return mrc_fail(self->context, MERCER_ERROR_MISMATCH,
                         "%s: was trained on other data: it has %lld outputs, but these data have %lld", name,
                         (long long)outputs, (long long)self->info.outputs);
-    MRC_TRY(check_names(self));
-    MRC_TRY(check_schema(self));
+    MRC_TRY(check_names(self, name));
+    MRC_TRY(check_schema(self, name));
     bool merged = mrc_fit_merges(self) && p < wanted; /* merging left fewer distinct rows as centers */
-    if (self->model_borrowed || self->request->options.centers.given || p == wanted || merged) return MERCER_OK;
+    if (self->model_borrowed || self->options->centers.given || p == wanted || merged) return MERCER_OK;
     return mrc_fail(self->context, MERCER_ERROR_MISMATCH,
                     "%s: was written with other options: it has %lld centers, but centers is %lld", name, (long long)p,
                     (long long)wanted);
@@ -234,10 +233,9 @@ static void record_folded(mercer_fitting *self)
 static mercer_status load_model(mercer_fitting *self)
 {
     mercer_context *context = self->context;
-    const mercer_fit_options *options = &self->request->options;
-    self->model_borrowed = options->run.model != NULL;
-    self->model = options->run.model;
-    if (!self->model) MRC_TRY(mercer_model_load(&self->model, context, options->run.comm, self->record.resumes));
+    self->model_borrowed = self->options->run.model != NULL;
+    self->model = self->options->run.model;
+    if (!self->model) MRC_TRY(mercer_model_load(&self->model, context, self->options->run.comm, self->record.resumes));
     self->applied = self->model->preprocess;
     self->kernel = self->model->kernel;
     const mercer_kernel *before = mrc_preprocess_kernel(self->applied);
@@ -260,22 +258,20 @@ static mercer_status choose_kernel(mercer_fitting *self)
     if (self->outer) return inherit(self);
     if (self->preprocess) return MERCER_OK; /* set by the search */
     mercer_context *context = self->context;
-    double bandwidth = self->request->options.kernel.bandwidth;
+    double bandwidth = self->options->kernel.bandwidth;
     bool open;
-    MRC_TRY(mercer_preprocess_fit(&self->preprocess, context, mrc_fit_preprocess(&self->request->options, &self->info),
-                                  self->data));
-    if (self->request->options.kernel.blend)
-        MRC_TRY(set_blend(context, self->preprocess, self->request->options.kernel.blend));
-    self->applied = self->preprocess;
     MRC_TRY(
-        mrc_fit_parse_kernel(&self->request->options, context, bandwidth > 0 ? bandwidth : 1, &self->kernel, &open));
-    if (self->request->options.kernel.metric)
-        MRC_TRY(mrc_fit_set_metric(context, self->preprocess, &self->kernel, self->request->options.kernel.metric,
+        mercer_preprocess_fit(&self->preprocess, context, mrc_fit_preprocess(self->options, &self->info), self->data));
+    if (self->options->kernel.blend) MRC_TRY(set_blend(context, self->preprocess, self->options->kernel.blend));
+    self->applied = self->preprocess;
+    MRC_TRY(mrc_fit_parse_kernel(self->options, context, bandwidth > 0 ? bandwidth : 1, &self->kernel, &open));
+    if (self->options->kernel.metric)
+        MRC_TRY(mrc_fit_set_metric(context, self->preprocess, &self->kernel, self->options->kernel.metric,
                                    self->info.features));
     if (open && bandwidth == 0) {
         MRC_TRY(find_bandwidth(self, &bandwidth));
         mrc_fit_decide(self, "kernel", "bandwidth", MRC_FROM_DATA, "%.17g", bandwidth);
-        MRC_TRY(mrc_fit_parse_kernel(&self->request->options, context, bandwidth, &self->kernel, &open));
+        MRC_TRY(mrc_fit_parse_kernel(self->options, context, bandwidth, &self->kernel, &open));
     }
     if (!mrc_kernel_is_callback(&self->kernel))
         MRC_TRY(mrc_kernel_print(context, &self->kernel, self->report.kernel, sizeof self->report.kernel, NULL));
@@ -288,9 +284,9 @@ static mercer_status choose_kernel(mercer_fitting *self)
 static void record_kernel(mercer_fitting *self)
 {
     const mercer_fit_report *report = &self->report;
-    const mercer_fit_options *options = &self->request->options;
-    bool searched = self->search_report.steps != NULL, kernel = options->kernel.spec || options->kernel.function,
-         preprocess = options->data.preprocess && strcmp(options->data.preprocess, "auto") != 0;
+    bool searched = self->search_report.steps != NULL,
+         kernel = self->options->kernel.spec || self->options->kernel.function,
+         preprocess = self->options->data.preprocess && strcmp(self->options->data.preprocess, "auto") != 0;
     mrc_origin otherwise = searched ? MRC_FROM_SEARCH : MRC_DEFAULT;
     mrc_fit_decide(self, "kernel", "kernel", mrc_fit_origin(self, kernel, otherwise), "%s",
                    report->kernel[0] ? report->kernel : "a callback");
@@ -314,9 +310,8 @@ mercer_status mrc_stage_kernel(mercer_fitting *self)
 mercer_status mrc_fit_create_model(mercer_fitting *self)
 {
     const mercer_dataset_info *info = &self->info;
-    const mercer_fit_options *options = &self->request->options;
-    mercer_status status = mercer_model_create(&self->model, self->context, options->run.comm, &self->kernel,
-                                               &self->centers, info->outputs, options->run.precision);
+    mercer_status status = mercer_model_create(&self->model, self->context, self->options->run.comm, &self->kernel,
+                                               &self->centers, info->outputs, self->options->run.precision);
     mrc_free(self->context, self->centers.data); /* the model has a copy */
     self->centers = (mercer_matrix){0};
     MRC_TRY(status);
@@ -338,10 +333,10 @@ mercer_status mrc_fit_open_stream(mercer_fitting *self, uint64_t seed, int64_t s
     mercer_stream_options options = {.struct_size = sizeof options,
                                      .seed = seed,
                                      .preprocess = self->applied,
-                                     .augment = self->request->options.data.augment,
-                                     .height = self->request->options.data.height,
-                                     .width = self->request->options.data.width,
-                                     .channels = self->request->options.data.channels,
+                                     .augment = self->options->data.augment,
+                                     .height = self->options->data.height,
+                                     .width = self->options->data.width,
+                                     .channels = self->options->data.channels,
                                      .samples = samples};
     return mercer_source_from_dataset(source, self->data, &options);
 }

@@ -22,8 +22,7 @@ enum { MEMBERS = 3, LEAST_EFFORT = 4 };
 
 int64_t mrc_fit_member_count(const mercer_fitting *self)
 {
-    const mercer_fit_options *options = &self->request->options;
-    bool single = !self->searches || self->whole || options->run.comm || options->centers.given;
+    bool single = !self->searches || self->whole || self->options->run.comm || self->options->centers.given;
     return single || self->record.effort < LEAST_EFFORT ? 1 : MEMBERS;
 }
 

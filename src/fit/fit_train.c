@@ -49,7 +49,7 @@ static mercer_status create_trainer(mercer_fitting *self)
     }
     if (self->deadline > 0) options.progress = watch_deadline, options.progress_user = self;
     if (options.checkpoint) MRC_TRY(mrc_fit_set_record(self));
-    MRC_TRY(mercer_trainer_create(&self->trainer, self->model, self->request->options.run.comm, &options));
+    MRC_TRY(mercer_trainer_create(&self->trainer, self->model, self->options->run.comm, &options));
     self->trainer->known = (mrc_known){.on_samples = self->centers_are_rows, .spread = self->spread};
     return self->record.resumes ? mercer_trainer_resume(self->trainer, self->record.resumes) : MERCER_OK;
 }

@@ -63,7 +63,7 @@ typedef struct mrc_fit_record {
     int64_t centers;        /* number of centers; 0: not chosen yet, -1: all rows */
     double ridge;           /* 0: not chosen yet, or no ridge */
     mercer_switch converge; /* converge option of the trainer */
-    const char *resumes;    /* path of the checkpoint to resume from; NULL: none */
+    const char *resumes;    /* path of the checkpoint that training resumes from; NULL: none (stage effort) */
     mrc_decision decisions[MRC_DECISIONS];
     int decision_count;
 } mrc_fit_record;
@@ -72,10 +72,12 @@ typedef struct mrc_fit_record {
 
 struct mercer_fitting {
     mercer_context *context;
-    const mrc_fit_request *request; /* owned */
+    const mrc_fit_request *request;    /* owned */
+    const mercer_fit_options *options; /* of the request */
     mrc_fit_record record;
     int stage;           /* next stage to run */
     bool failed;         /* a stage failed: the fit cannot continue */
+    bool untrained;      /* only centers or a plan are wanted, for a new model: neither model nor checkpoint is used */
     bool on_device;      /* training uses device memory */
     int64_t memory;      /* host memory budget of the whole fit, in bytes */
     int64_t device_each; /* bytes for training per rank if several ranks train on devices, else 0 */
@@ -232,8 +234,8 @@ bool mrc_fit_asks_for_search(const mercer_fit_options *options);
 /* Returns the number of centers of the effort level. */
 int64_t mrc_fit_default_centers(const mercer_fitting *self);
 
-/* fit_checkpoint.c: checks that the search of the checkpoint record.resumes, if set, is this one, and makes the task
-   save its state, by the checkpoint options of training. */
+/* fit_checkpoint.c: checks that the search of the checkpoint, if it has one, is this one, and makes the task save its
+   state, by the checkpoint options of training. */
 mercer_status mrc_fit_open_search_state(mercer_fitting *self, mrc_search_task *task);
 /* Restores effort and results from a checkpoint. Sets *searching to whether it was written during a search, whose state
    is restored. A checkpoint of a training run has the ridge and the results of the search. */

@@ -78,7 +78,7 @@ const char *mrc_fit_search_skipped(const mercer_fit_options *options, const merc
 /* Warns about hyperparameters that stay at their defaults because some option prevents or restricts the search. */
 static void warn_about_defaults(const mercer_fitting *self)
 {
-    const mercer_fit_options *options = &self->request->options;
+    const mercer_fit_options *options = self->options;
     mercer_context *context = self->context;
     const char *fixed = options->kernel.function ? "kernel.function" : NULL;
     bool known = options->kernel.bandwidth > 0 || (options->kernel.spec && strstr(options->kernel.spec, "bandwidth="));
@@ -111,14 +111,13 @@ static void warn_about_defaults(const mercer_fitting *self)
 /* Warns about options of the search for data that are not searched. */
 static void warn_about_no_search(const mercer_fitting *self)
 {
-    const mercer_fit_options *options = &self->request->options;
     bool all_centers = self->info.rows <= plain_centers[MRC_DEFAULT_EFFORT - 1];
     const struct {
         const char *name;
         bool given;
-    } all[] = {{"search.tune", options->search.tune == MERCER_ON},
-               {"search.learn_features", options->search.learn_features == MERCER_ON},
-               {"search.effort", options->search.effort > MRC_DEFAULT_EFFORT && all_centers}};
+    } all[] = {{"search.tune", self->options->search.tune == MERCER_ON},
+               {"search.learn_features", self->options->search.learn_features == MERCER_ON},
+               {"search.effort", self->options->search.effort > MRC_DEFAULT_EFFORT && all_centers}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (all[i].given)
             mrc_warn(self->context, all[i].name, "%s has no effect, because %s; only the ridge is searched",
@@ -131,7 +130,7 @@ static void warn_about_search(const mercer_fitting *self, bool possible)
 {
     const mercer_fit_options open = {0};
     bool by_default = possible && mrc_fit_search_skipped(&open, &self->info, self->memory) == NULL;
-    if (self->request->options.run.model || self->record.resumes || self->outer || self->whole) return;
+    if (self->options->run.model || self->record.resumes || self->outer || self->whole) return;
     if (by_default) warn_about_defaults(self);
     if (!by_default && !self->searches) warn_about_no_search(self);
 }
@@ -140,11 +139,11 @@ static void warn_about_search(const mercer_fitting *self, bool possible)
    neither given nor searched. */
 static mercer_status decide_search(mercer_fitting *self)
 {
-    const mercer_fit_options *options = &self->request->options;
     const char **why = &self->search_report.skipped;
     bool possible = true;
-    *why = self->outer ? "the hyperparameters are known" : mrc_fit_search_skipped(options, &self->info, self->memory);
-    if (!*why && !is_searchable(options)) *why = "the kernel has no metric to search";
+    *why = self->outer ? "the hyperparameters are known"
+                       : mrc_fit_search_skipped(self->options, &self->info, self->memory);
+    if (!*why && !is_searchable(self->options)) *why = "the kernel has no metric to search";
     if (!*why && self->data) MRC_TRY(mrc_search_possible(self->data, &possible));
     if (!possible) *why = "there are fewer than 50 distinct rows or groups";
     if (!possible && self->data->key_kind == MRC_KEYS_GROUPS)
@@ -191,7 +190,7 @@ static double predict_search(const mercer_fitting *self)
 static double predict_seconds(mercer_fitting *self)
 {
     mercer_plan plan;
-    self->report.points = mrc_fit_points(&self->request->options, &self->info);
+    self->report.points = mrc_fit_points(self->options, &self->info);
     bool known = mrc_fit_try_plan(self, mrc_fit_center_count(self), &plan);
     double each = predict_search(self) + (known ? predict_training(self, &plan) : 0);
     return (double)mrc_fit_member_count(self) * each;
@@ -214,22 +213,21 @@ void mrc_fit_predict(mercer_fitting *self, const mercer_plan *plan)
    warning. */
 static void fit_budget(mercer_fitting *self)
 {
-    const mercer_fit_options *options = &self->request->options;
     double seconds = 0;
-    for (self->record.effort = options->search.effort > 0 ? options->search.effort : MRC_MOST_EFFORT;
+    for (self->record.effort = self->options->search.effort > 0 ? self->options->search.effort : MRC_MOST_EFFORT;
          self->record.effort > 0; self->record.effort--) {
         seconds = predict_seconds(self);
-        if (elapsed(self) + seconds <= options->search.budget) return;
+        if (elapsed(self) + seconds <= self->options->search.budget) return;
     }
     self->record.effort = 1;
     mrc_warn(self->context, "search.budget", "budget is too small: %.2g s are left, but effort 1 takes about %.2g s",
-             fmax(self->opened + options->search.budget - mrc_seconds(), 0), seconds);
+             fmax(self->opened + self->options->search.budget - mrc_seconds(), 0), seconds);
 }
 
 /* Sets effort and deadline. */
 static mercer_status choose_effort(mercer_fitting *self)
 {
-    const mercer_fit_options *options = &self->request->options;
+    const mercer_fit_options *options = self->options;
     bool resumed = self->record.effort > 0; /* set by the checkpoint */
     if (!resumed) self->record.effort = options->search.effort > 0 ? options->search.effort : MRC_DEFAULT_EFFORT;
     if (self->outer || self->whole) return MERCER_OK;
@@ -252,7 +250,7 @@ static mercer_status choose_effort(mercer_fitting *self)
    Adds a given metric to it. *out is not changed if the search chooses the preprocessing. */
 static mercer_status fit_given(mercer_fitting *self, const mercer_kernel *kernel, mercer_preprocess **out)
 {
-    const mercer_fit_options *options = &self->request->options;
+    const mercer_fit_options *options = self->options;
     bool given = options->data.preprocess && strcmp(options->data.preprocess, "auto") != 0;
     if (!given && !options->kernel.metric && options->search.learn_features != MERCER_ON) return MERCER_OK;
     MRC_TRY(mercer_preprocess_fit(out, self->context, mrc_fit_preprocess(options, &self->info), self->data));
@@ -284,7 +282,7 @@ static mercer_status take_result(mercer_fitting *self, const mrc_search_result *
 /* Describes the search by the options of the fit, runs it, and stores its result. */
 static mercer_status search_hyperparameters(mercer_fitting *self)
 {
-    const mercer_fit_options *options = &self->request->options;
+    const mercer_fit_options *options = self->options;
     MRC_OWNED(mrc_release_preprocess) mercer_preprocess *given = NULL;
     mercer_kernel kernel;
     mrc_search_result found;
@@ -325,21 +323,18 @@ static mercer_status search_hyperparameters(mercer_fitting *self)
 /* Returns how the effort was chosen. */
 static mrc_origin effort_origin(const mercer_fitting *self)
 {
-    const mercer_fit_options *options = &self->request->options;
-    if (self->record.resumes) return MRC_RESUMED;
-    if (options->search.budget > 0) return MRC_FROM_BUDGET;
-    return options->search.effort > 0 ? MRC_GIVEN : MRC_DEFAULT;
+    if (self->record.resumes || self->search_found[0]) return MRC_RESUMED;
+    if (self->options->search.budget > 0) return MRC_FROM_BUDGET;
+    return self->options->search.effort > 0 ? MRC_GIVEN : MRC_DEFAULT;
 }
 
 void mrc_fit_record_search(mercer_fitting *self)
 {
     const mercer_search_report *report = &self->search_report;
-    const mercer_fit_options *options = &self->request->options;
-    bool asked = mrc_fit_asks_for_search(options);
+    bool asked = mrc_fit_asks_for_search(self->options);
     if (self->outer) return;
-    mrc_fit_decide(self, "search", "effort", effort_origin(self), "%d", self->record.effort);
     if (report->skipped) {
-        mrc_fit_decide(self, "search", "search", options->search.tune == MERCER_OFF ? MRC_GIVEN : MRC_FROM_DATA,
+        mrc_fit_decide(self, "search", "search", self->options->search.tune == MERCER_OFF ? MRC_GIVEN : MRC_FROM_DATA,
                        "none");
         mrc_fit_explain(self, "search", "search", "none, because %s", report->skipped);
     } else if (report->steps) {
@@ -357,12 +352,15 @@ void mrc_fit_record_search(mercer_fitting *self)
 
 mercer_status mrc_stage_effort(mercer_fitting *self)
 {
-    const char *checkpoint = self->record.resumes;
+    const char *checkpoint = self->untrained ? NULL : self->options->run.checkpoint;
     bool searching = false;
+    self->record.resumes = checkpoint;
     MRC_TRY(decide_search(self));
     if (checkpoint) MRC_TRY(mrc_fit_open_checkpoint(self, checkpoint, &searching));
-    self->model_exists = self->request->options.run.model || (checkpoint && !searching);
+    if (searching) self->record.resumes = NULL; /* the search goes on, and training starts from the beginning */
+    self->model_exists = !self->untrained && (self->options->run.model || self->record.resumes);
     MRC_TRY(choose_effort(self));
+    if (!self->outer) mrc_fit_decide(self, "effort", "effort", effort_origin(self), "%d", self->record.effort);
     if (!searching || self->searches) return MERCER_OK;
     return mrc_fail(
         self->context, MERCER_ERROR_MISMATCH,
@@ -372,10 +370,7 @@ mercer_status mrc_stage_effort(mercer_fitting *self)
 
 mercer_status mrc_stage_search(mercer_fitting *self)
 {
-    if (self->searches && !self->model_exists) {
-        MRC_TRY(search_hyperparameters(self));
-        self->record.resumes = NULL; /* it was a checkpoint of the search, so training starts from the beginning */
-    }
+    if (self->searches && !self->model_exists) MRC_TRY(search_hyperparameters(self));
     mrc_fit_record_search(self);
     return MERCER_OK;
 }

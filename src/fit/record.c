@@ -83,7 +83,6 @@ void mrc_fit_start_record(mercer_fitting *self)
     self->record.centers = request->options.centers.count;
     self->record.ridge = fmax(request->train.lambda, 0);
     self->record.converge = request->train.converge;
-    self->record.resumes = request->options.run.checkpoint;
     self->report.temperature = (double)NAN;
 }
 
@@ -110,13 +109,12 @@ bool mrc_fit_read_note(const mercer_model *model, double *ridge, double *weight)
 static char *training_note(const mercer_fitting *self)
 {
     const mercer_report *report = &self->training;
-    const mercer_fit_options *options = &self->request->options;
-    const char *method = options->centers.given ? "file" : mrc_fit_center_method(self);
+    const char *method = self->options->centers.given ? "file" : mrc_fit_center_method(self);
     json_auto_t *note =
         json_pack("{ss ss ss sI sI sI sI sI so so ss}", "program", PROGRAM, "solver", report->plan->solver, "projector",
                   report->plan->projector, "rows", (json_int_t)self->info.rows, "epochs", (json_int_t)report->epochs,
                   "samples", (json_int_t)report->samples, "batch", (json_int_t)report->plan->batch, "seed",
-                  (json_int_t)options->run.seed, "train_loss", real_number(report->train_loss), "validation_loss",
+                  (json_int_t)self->options->run.seed, "train_loss", real_number(report->train_loss), "validation_loss",
                   real_number(report->validation_loss), "center_method", method);
     if (self->info.task == MERCER_TASK_CLASSIFICATION) {
         json_object_set_new(note, "train_accuracy", real_number(report->train_accuracy));
@@ -124,7 +122,7 @@ static char *training_note(const mercer_fitting *self)
     }
     json_object_set_new(note, "ridge", real_number(report->plan->lambda));
     json_object_set_new(note, "weight", real_number(mrc_fit_count_samples(self->data)));
-    if (options->data.augment) json_object_set_new(note, "augment", json_string(options->data.augment));
+    if (self->options->data.augment) json_object_set_new(note, "augment", json_string(self->options->data.augment));
     /* all digits, because a later fit reads the ridge from it */
     return json_dumps(note, JSON_SORT_KEYS | JSON_REAL_PRECISION(17));
 }
@@ -148,5 +146,5 @@ void mrc_fitting_fill(const mercer_fitting *self, mercer_fit_report *report)
     report->samples = self->source.rows > 0 ? self->source.rows : self->info.rows;
     snprintf(report->preprocess, sizeof report->preprocess, "%s",
              self->applied || self->model ? mrc_preprocess_spec(self->applied)
-                                          : mrc_fit_preprocess(&self->request->options, &self->info));
+                                          : mrc_fit_preprocess(self->options, &self->info));
 }

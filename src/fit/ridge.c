@@ -119,7 +119,7 @@ static mercer_status search_ridge(ridge_search *self, double *ridge)
 {
     const mercer_dataset *data = self->fitting->data;
     if (data->rows < LEAST_ROWS) return MERCER_OK;
-    mercer_status status = mrc_split_make(&self->split, data, MOST_ROWS, self->fitting->request->options.run.seed);
+    mercer_status status = mrc_split_make(&self->split, data, MOST_ROWS, self->fitting->options->run.seed);
     if (status == MERCER_ERROR_DATA) return MERCER_OK; /* a single unit, or a class without training rows */
     MRC_TRY(status);
     self->rows = (mrc_small_rows){.folds = self->split.folds};

@@ -93,8 +93,7 @@ bool mrc_fit_merges(const mercer_fitting *self)
     const mercer_dataset *data = self->data;
     int64_t most = data->on_device.data ? MERGED_DEVICE_ROWS : MERGED_ROWS;
     int64_t bytes = data->rows * data->features * mrc_dtype_size(data->dtype);
-    return self->request->options.data.merge != MERCER_OFF && !data->synth && data->rows <= most &&
-           bytes <= self->memory / 4;
+    return self->options->data.merge != MERCER_OFF && !data->synth && data->rows <= most && bytes <= self->memory / 4;
 }
 
 static mercer_status merge_samples(mercer_fitting *self)
@@ -178,7 +177,7 @@ static mercer_status mark_units(const mercer_fitting *self, int64_t held, bool *
     MRC_TRY(mrc_row_units(data, NULL, n, unit, units));
     sort_by_unit(unit, n, *units, order, start);
     for (int64_t i = 0; i < n && data->labels; i++) left[data->labels[i]]++;
-    mrc_rng rng = {self->request->options.run.seed, RANDOM_HELD};
+    mrc_rng rng = {self->options->run.seed, RANDOM_HELD};
     for (int64_t k = 0; k < *units - 1 && marked < held; k++) {
         int64_t u = mrc_random_permutation(rng, *units, k), count = start[u + 1] - start[u];
         if (!may_leave(data, order + start[u], count, left)) continue;
@@ -263,8 +262,8 @@ static mercer_status hold_out(mercer_fitting *self, int64_t held)
 static mercer_status choose_held(const mercer_fitting *self, int64_t *held)
 {
     const mercer_dataset *data = self->data;
-    bool intervals = self->request->options.validation.intervals == MERCER_ON, times = data->key_kind == MRC_KEYS_TIMES;
-    bool scored = self->request->options.validation.score == MERCER_ON;
+    bool intervals = self->options->validation.intervals == MERCER_ON, times = data->key_kind == MRC_KEYS_TIMES;
+    bool scored = self->options->validation.score == MERCER_ON;
     /* Small datasets are cross-validated instead. With times this would train on later rows than it scores. More
        computed samples cost nothing. */
     bool crossed = data->rows <= CROSS_VALIDATED_ROWS && !times && !(scored && data->synth);
@@ -282,12 +281,11 @@ static mercer_status choose_held(const mercer_fitting *self, int64_t *held)
 /* Determines the validation rows: given, held out by request, or held out for calibration and intervals. */
 static mercer_status split(mercer_fitting *self)
 {
-    const mercer_fit_options *options = &self->request->options;
     const mercer_dataset *data = self->data;
-    double share = options->validation.fraction;
+    double share = self->options->validation.fraction;
     int64_t held = (int64_t)(share * (double)data->rows + 0.5);
-    bool wanted = options->validation.calibrate == MERCER_ON || options->validation.intervals == MERCER_ON ||
-                  options->validation.score == MERCER_ON;
+    bool wanted = self->options->validation.calibrate == MERCER_ON ||
+                  self->options->validation.intervals == MERCER_ON || self->options->validation.score == MERCER_ON;
     self->watched = self->validation || share > 0;
     if (self->validation || (share == 0 && !wanted)) return MERCER_OK;
     if (share > 0 && (held < 1 || held >= data->rows))
@@ -306,7 +304,7 @@ static mercer_status split(mercer_fitting *self)
 /* Class weights are multiplied in first, so that merging and splitting see the final weights. */
 static mercer_status take_samples(mercer_fitting *self)
 {
-    self->validation = self->request->options.validation.data;
+    self->validation = self->options->validation.data;
     self->given_rows = self->data->rows;
     MRC_TRY(mrc_fit_weigh_classes(self));
     if (mrc_fit_merges(self)) MRC_TRY(merge_samples(self));
@@ -335,10 +333,10 @@ static mercer_status check_data(mercer_fitting *self)
 static mercer_status agree_on_data(const mercer_fitting *self)
 {
     uint64_t prints[2] = {0, 0};
-    if (!self->request->options.run.comm) return MERCER_OK;
+    if (!self->options->run.comm) return MERCER_OK;
     MRC_TRY(mrc_dataset_fingerprint(self->data, &prints[0]));
     if (self->validation) MRC_TRY(mrc_dataset_fingerprint(self->validation, &prints[1]));
-    return mercer_comm_agree(self->request->options.run.comm, "other data", prints, sizeof prints);
+    return mercer_comm_agree(self->options->run.comm, "other data", prints, sizeof prints);
 }
 
 /* Warns if all rows have the same class. */

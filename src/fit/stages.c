@@ -67,7 +67,7 @@ mercer_status mrc_fitting_open(mercer_fitting **out, mercer_context *context, me
     self->opened = mrc_seconds();
     MRC_TRY(mrc_alloc(context, &own, 1, sizeof *own, "the options of a fit"));
     *own = *request;
-    self->request = own;
+    self->request = own, self->options = &own->options;
     mrc_fit_start_record(self);
     self->data = data;
     MRC_TRY(run_through(self, "samples"));
@@ -98,12 +98,10 @@ mercer_status mrc_fitting_centers(mercer_fitting *self)
 {
     if (self->failed || self->stage > find_stage("samples") + 1)
         return mrc_fail(self->context, MERCER_ERROR_ARGUMENT, OVER);
-    const mercer_fit_options *options = &self->request->options;
-    self->record.resumes = NULL; /* nothing is trained, neither from a checkpoint nor on the devices */
-    self->device_each = 0;
+    self->untrained = true;
+    self->device_each = 0; /* nothing is trained on the devices */
     MRC_TRY(run_through(self, "effort"));
-    self->model_exists = false;
-    if (self->searches && !mrc_fit_asks_for_search(options))
+    if (self->searches && !mrc_fit_asks_for_search(self->options))
         self->searches = false, self->search_report.skipped = "only centers are selected";
     MRC_TRY(run_through(self, "kernel"));
     MRC_TRY(mrc_fit_choose_size(self));
@@ -116,17 +114,15 @@ mercer_status mrc_fitting_centers(mercer_fitting *self)
 mercer_status mrc_fit_plan_sizes(mercer_fitting *self, mercer_plan *plan)
 {
     mercer_fit_report *report = &self->report;
-    const mercer_fit_options *options = &self->request->options;
     MRC_TRY(mrc_fit_find_memory(self));
-    self->record.resumes = NULL;
+    self->untrained = true;
     MRC_TRY(mrc_stage_effort(self));
-    self->model_exists = false; /* a plan is that of a new model */
     MRC_TRY(mrc_fit_choose_size(self));
     int64_t p = report->centers = mrc_fit_center_count(self);
-    report->points = mrc_fit_points(options, &self->info);
-    if (!options->kernel.function)
+    report->points = mrc_fit_points(self->options, &self->info);
+    if (!self->options->kernel.function)
         snprintf(report->kernel, sizeof report->kernel, "%s",
-                 options->kernel.spec ? options->kernel.spec : MRC_DEFAULT_KERNEL);
+                 self->options->kernel.spec ? self->options->kernel.spec : MRC_DEFAULT_KERNEL);
     snprintf(report->center_method, sizeof report->center_method, "%s", mrc_fit_center_method(self));
     mrc_fit_record_search(self);
     mrc_fit_record_size(self);

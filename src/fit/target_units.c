@@ -211,7 +211,7 @@ static mercer_status warn_if_far_from_zero(const mercer_fitting *self)
 mercer_status mrc_fit_find_units(mercer_fitting *self)
 {
     const mercer_dataset *data = self->data;
-    const char *how = self->request->options.data.target_transform;
+    const char *how = self->options->data.target_transform;
     double *mean;
     if (data->task == MERCER_TASK_UNLABELED) return MERCER_OK;
     if (!how || strcmp(how, "auto") == 0) how = data->task == MERCER_TASK_CLASSIFICATION ? "center" : "standardize";

@@ -56,7 +56,6 @@ static bool is_augmented(const device_source *self)
 
 /* ---- Buffers ----------------------------------------------------------------------------------------------------- */
 
-/* Allocates a batch's targets in host memory. */
 /* Allocates host memory for the targets of a batch; 0 and 1 of classes are stored as float. */
 static mercer_status make_targets(device_source *self, int64_t rows, mercer_matrix *out)
 {
@@ -132,7 +131,7 @@ typedef struct drawing {
     const int64_t *numbers;
 } drawing;
 
-/* A task of mrc_parallel_for: draws the random numbers of up to DRAWN_EACH samples into the buffers. */
+/* A task of mrc_parallel_for: draws the random numbers of up to ROWS_EACH samples into the buffers. */
 static void draw_some(void *argument, int64_t piece, int worker)
 {
     (void)worker;
@@ -204,7 +203,7 @@ static mercer_status augment(device_source *self, int64_t rows, mercer_matrix *x
 
 /* ---- Batches ------------------------------------------------------------------------------------------------- */
 
-/* A task of mrc_parallel_for: reads the targets of up to TARGETS_EACH rows of a batch, and mixes them in the shares in
+/* A task of mrc_parallel_for: reads the targets of up to ROWS_EACH rows of a batch, and mixes them in the shares in
    which the samples are mixed. */
 static void take_targets(void *argument, int64_t piece, int worker)
 {
