@@ -77,7 +77,7 @@ struct mercer_fitting {
     mrc_fit_record record;
     int stage;           /* next stage to run */
     bool failed;         /* a stage failed: the fit cannot continue */
-    bool untrained;      /* only centers or a plan are wanted, for a new model: neither model nor checkpoint is used */
+    bool untrained;      /* only centers or a plan are made, for a new model: neither model nor checkpoint is used */
     bool on_device;      /* training uses device memory */
     int64_t memory;      /* host memory budget of the whole fit, in bytes */
     int64_t device_each; /* bytes for training per rank if several ranks train on devices, else 0 */
