@@ -31,9 +31,11 @@ enum {
     CROSS_VALIDATED_ROWS = 5000,
     /* largest number of rows that are held out if the caller has not requested a share */
     HELD_ROWS = 2000,
+    /* 1 / share of the rows that are held out: a few hundred rows determine a temperature; intervals need more, because
+       the score of rank k of n rows has a level uncertain by about 1 / sqrt(n); a group is worth only one row */
     HELD_SHARE = 20,
     HELD_SHARE_INTERVALS = 10,
-    HELD_SHARE_GROUPS = 5 /* 1 / share; a group is worth only one row for intervals, so more rows are held out */
+    HELD_SHARE_GROUPS = 5
 };
 #define RANDOM_HELD UINT64_C(0x68656c64)
 
