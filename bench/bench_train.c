@@ -29,7 +29,8 @@ typedef struct problem {
     mercer_matrix x, y, test_x, test_y;
     const int32_t *labels, *test_labels;
     int64_t outputs, p;
-    double small_worst, worst; /* largest valid test errors (1 - accuracy, or 1 - R2) of a small and a full training */
+    double small_worst, worst; /* largest valid test errors (1 - accuracy, or 1 - R2) of a small and a full training
+                                  run */
 } problem;
 
 typedef struct bench_case {
@@ -267,7 +268,7 @@ static mercer_status run_once(mercer_context *context, const problem *self, cons
     return status;
 }
 
-/* Get the solver that the planner chooses for a full training, to use it for a run of fewer epochs, too. */
+/* Get the solver that the planner chooses for a full run, to use it for a run of fewer epochs, too. */
 static mercer_status name_solver(mercer_context *context, const problem *self, char *solver)
 {
     mercer_shape shape = {.struct_size = sizeof shape,

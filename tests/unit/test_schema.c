@@ -134,7 +134,7 @@ static void test_kinds(void **state)
     assert_non_null(
         strstr(about(data).schema, "{\"name\":\"none\",\"kind\":\"drop\",\"why\":\"every value is missing\"}"));
     mercer_dataset_free(data);
-    /* Numbers without missing values are unchanged, whatever their values. */
+    /* Numbers without missing values are unchanged, for all values. */
     data = open_table("a,same,y\n1,7,1\n2,7,2\n");
     assert_null(about(data).schema);
     assert_samples(data, 2, 2, (double[]){1, 7, 2, 7});
