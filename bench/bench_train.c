@@ -227,7 +227,7 @@ static void report_case(const bench_options *options, const mercer_context_info 
     const mercer_report *t = &r->report;
     double median = sorted[test->runs / 2], epoch = t->forward_seconds + t->gradient_seconds + t->projection_seconds,
            rest = t->seconds - t->setup_seconds - epoch;
-    /* of single-precision products on all threads; factorizations and some sums of a training are in double */
+    /* of single-precision products on all threads; factorizations and some sums of training are in double */
     double share = t->flops / median / bench_peak(self->x.dtype, info->threads, options->repeats);
     char loss[32] = "null"; /* the direct solver reports no loss */
     if (isfinite(t->train_loss)) snprintf(loss, sizeof loss, "%.6g", t->train_loss);

@@ -351,7 +351,7 @@ static void test_bad_tables(void **state)
     for (int i = 0; i < 40; i++) snprintf(text + strlen(text), 40, "n%d,%d,%d\n", i, i, i);
     data = open_table(text);
     assert_feature_names(data, "a");
-    assert_non_null(strstr(about(data).schema, "a word of its own"));
+    assert_non_null(strstr(about(data).schema, "different text in nearly every row"));
     mercer_dataset_free(data);
 }
 
