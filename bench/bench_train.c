@@ -29,7 +29,8 @@ typedef struct problem {
     mercer_matrix x, y, test_x, test_y;
     const int32_t *labels, *test_labels;
     int64_t outputs, p;
-    double small_worst, worst; /* largest valid test errors (1 - accuracy, or 1 - R2) of a small and a full training */
+    double small_worst, worst; /* largest valid test errors (1 - accuracy, or 1 - R2) of a small and a full training
+                                  run */
 } problem;
 
 typedef struct bench_case {
@@ -226,7 +227,7 @@ static void report_case(const bench_options *options, const mercer_context_info 
     const mercer_report *t = &r->report;
     double median = sorted[test->runs / 2], epoch = t->forward_seconds + t->gradient_seconds + t->projection_seconds,
            rest = t->seconds - t->setup_seconds - epoch;
-    /* of single-precision products on all threads; factorizations and some sums of a training are in double */
+    /* of single-precision products on all threads; factorizations and some sums of training are in double */
     double share = t->flops / median / bench_peak(self->x.dtype, info->threads, options->repeats);
     char loss[32] = "null"; /* the direct solver reports no loss */
     if (isfinite(t->train_loss)) snprintf(loss, sizeof loss, "%.6g", t->train_loss);
@@ -267,7 +268,7 @@ static mercer_status run_once(mercer_context *context, const problem *self, cons
     return status;
 }
 
-/* Get the solver that the planner chooses for a full training, to use it for a run of fewer epochs, too. */
+/* Get the solver that the planner chooses for a full run, to use it for a run of fewer epochs, too. */
 static mercer_status name_solver(mercer_context *context, const problem *self, char *solver)
 {
     mercer_shape shape = {.struct_size = sizeof shape,

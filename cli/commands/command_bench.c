@@ -3,8 +3,8 @@
  * The command bench: measures the speed of this machine, or with "gpu" of one of its GPUs. It times products K(X, Z) W,
  * X (m, d), Z (p, d), W (p, c), compared with X Z' by the machine's own BLAS in the same run; copies between host and
  * device; and a training run on synthetic digits with its phases. With --phases it reports instead a timeline of a
- * training run, from creating the context to writing the file, for each kind of solver. A product counts as 2 m p (d + c)
- * operations; on a GPU as 2 m p d, the same as X Z'.
+ * training run, from creating the context to writing the file, for each kind of solver. A product counts as
+ * 2 m p (d + c) operations; on a GPU as 2 m p d, the same as X Z'.
  */
 #include "commands/commands.h"
 #include "data.h"

@@ -51,13 +51,13 @@ typedef struct cli_option {
     const char *alias; /* another long name, or NULL */
     char letter;       /* short name, or 0 */
     cli_type type;
-    const char *metavar; /* placeholder of the value in help texts; NULL for flags */
+    const char *metavar; /* placeholder of the value in the help text; NULL for flags */
     const char *words; /* "a|b|c": keywords of a choice, alternatives to a number, or completions of a text; or NULL */
     const char *fallback;    /* default value; NULL: none */
     const char *environment; /* environment variable that sets it, or NULL */
     uint32_t commands;       /* bits of the commands that accept it */
     uint32_t required;       /* bits of the commands that require it */
-    const char *group;       /* section heading in help texts */
+    const char *group;       /* section heading in the help text */
     const char *help;
 } cli_option;
 
@@ -66,7 +66,7 @@ typedef struct cli_command {
     uint32_t bit;
     int (*run)(const cli_values *v);
     int least, most;        /* minimum and maximum number of positional arguments */
-    const char *positional; /* their placeholder in help texts, or "" */
+    const char *positional; /* their placeholder in the help text, or "" */
     const char *summary;
     const char *description;
     const char *examples; /* one command per line */

@@ -323,9 +323,9 @@ typedef enum mercer_task {
  *   text           targets only, one per line
  *
  * npy, idx, raw and parquet files are memory-mapped: they may be larger than memory, and must not be modified while in
- * use. gz files and text are read into memory. Names and the labels of idx files are classes. Integers, in integer arrays or in
- * text, are classes if at most 20 of them are distinct; in text each must also occur three times on average, unless
- * only two are distinct. All other targets are values.
+ * use. gz files and text are read into memory. Names and the labels of idx files are classes. Integers, in integer
+ * arrays or in text, are classes if at most 20 of them are distinct; in text each must also occur three times on
+ * average, unless only two are distinct. All other targets are values.
  *
  * A pattern such as "part-*.npy" (wildcards * ? [0-9] in the file name, not in the folder) stands for all matching
  * files; if a file with exactly that name exists, only that file is read. Rows of the files are concatenated; numbers
@@ -557,7 +557,7 @@ typedef enum mercer_stop {
 /* Report of a training run: counts, results, times. */
 typedef struct mercer_report {
     size_t struct_size;
-    const mercer_plan *plan; /* plan with the values used; owned by the model, valid until its next training */
+    const mercer_plan *plan; /* plan with the values used; owned by the model, valid until it is trained again */
     int64_t epochs, samples, steps, projections; /* number of each that was done; samples: total over all epochs */
     double train_loss, train_accuracy; /* mean squared error and share of correct classes in the last epoch, weighted by
                                           the sample weights */
@@ -727,7 +727,7 @@ typedef struct mercer_fit_options {
     mercer_fit_run run;
 } mercer_fit_options;
 
-/* Capacity of the text of a kernel in bytes. */
+/* Capacity of a kernel specification, in bytes. */
 enum { MERCER_KERNEL_TEXT = 256 };
 
 /* Report of a hyperparameter search. */

@@ -151,8 +151,7 @@ mercer_status mercer_choose_centers_from(mercer_dataset *dataset, const mercer_m
     MRC_TRY(read_request(&request, options));
     if (request.options.labels)
         return mrc_fail(context, MERCER_ERROR_ARGUMENT,
-                        "options: labels is set, but the dataset has labels; leave "
-                        "it NULL");
+                        "options: labels is set, but the dataset already has labels; leave it NULL");
     MRC_TRY(check_sizes(&request, dataset->rows, mrc_preprocess_width(preprocess, dataset->features)));
     for (int64_t first = 0; !dataset->synth && first < dataset->rows;) {
         mrc_part part = mrc_dataset_part(dataset, first);

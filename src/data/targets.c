@@ -166,7 +166,7 @@ static mercer_status add_name(mrc_targets *self, const char *text, int64_t lengt
     return add_target(self, text, length, NAN, place);
 }
 
-/* Adds a number in the notation that was found. All distinct strings of the first reading fit it, so this can fail only
+/* Adds a number in the notation that was found. All distinct strings of the first pass fit it, so this can fail only
    for a string after the first MRC_MOST_CLASSES distinct ones. */
 static mercer_status add_amount(mrc_targets *self, const char *text, int64_t length, int64_t place)
 {

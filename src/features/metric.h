@@ -21,7 +21,7 @@ typedef struct mrc_metric {
  * Creates the metric from the caller's matrix for samples with d features: weights (1, d) or (d, 1), or M (d, d), f32
  * or f64. Refuses, with the offending number in the message: other sizes, NaN, negative weights, an M that is not
  * symmetric (by more than 1e-6 of its largest entry) or has a negative eigenvalue (beyond 1e-6 of the largest). The
- * metric is not rescaled. Directions with eigenvalues below 1e-10 of the largest, which are rounding errors, are
+ * metric is not rescaled. Directions whose eigenvalue is within rounding error of zero (below 1e-10 of the largest) are
  * dropped. Errors: SHAPE, DTYPE, DATA. The scope owns the map.
  */
 mercer_status mrc_metric_given(mrc_metric *out, mrc_scope *scope, mrc_backend *backend, int64_t d,

@@ -16,7 +16,8 @@
  *
  * The scores come from the validation set. Without one, they are cross-validated: three models are each trained on two
  * thirds of the samples and score the remaining third. Units (data/equal_rows.h) are not divided, and classes are
- * evenly divided. Cross-validated scores are also evaluated, of values as well as of classes, if the caller asks for it.
+ * evenly divided. Cross-validated scores are also evaluated, for values as well as for classes, if the caller asks for
+ * it.
  */
 #include "fit/fitting.h"
 

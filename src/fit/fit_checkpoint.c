@@ -31,6 +31,8 @@
 #include <string.h>
 
 #define NUMBER_MOST 1e100 /* numbers of a record above this limit are ignored: the file is not trusted */
+/* SAVE_SECONDS: a search takes seconds at effort 3, so by default only longer ones are saved while they run. A stop
+   saves the state in any case. STAGE_NUMBERS: columns of search.stages. */
 enum { SAVE_SECONDS = 60, STAGE_NUMBERS = 3 };
 
 /* Writes the options and sizes that determine a search, to be compared when it is resumed. */

@@ -264,7 +264,7 @@ bool mrc_fit_all_rows_count(const mercer_fitting *self);
 /* budget.c */
 mercer_status mrc_fit_find_memory(mercer_fitting *self);
 /* Returns the bytes left for training p centers (see the formula in budget.c). They are computed from sizes only, so
-   that a resumed training gets the same value. */
+   that a resumed run gets the same value. */
 int64_t mrc_fit_memory_left(const mercer_fitting *self, int64_t p);
 int64_t mrc_fit_validation_rows(const mercer_fitting *self);
 mercer_dtype mrc_fit_target_type(const mercer_fitting *self);

@@ -30,6 +30,8 @@
 #include <math.h>
 #include <string.h>
 
+/* MOST_ROWS and MOST_CENTERS bound the cost (see above). The ridges are powers of ten, because the error is flat near
+   its minimum and the largest ridge within SLACK is chosen. */
 enum { MOST_ROWS = 8192, MOST_CENTERS = 1024, LEAST_ROWS = 20, RIDGES = 8 };
 static const double relative_ridges[RIDGES] = {1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1};
 #define DEFAULT_RIDGE 1e-3

@@ -31,9 +31,11 @@ enum {
     CROSS_VALIDATED_ROWS = 5000,
     /* largest number of rows that are held out if the caller has not requested a share */
     HELD_ROWS = 2000,
+    /* 1 / share of the rows that are held out: a few hundred rows determine a temperature; intervals need more, because
+       the score of rank k of n rows has a level uncertain by about 1 / sqrt(n); a group is worth only one row */
     HELD_SHARE = 20,
     HELD_SHARE_INTERVALS = 10,
-    HELD_SHARE_GROUPS = 5 /* 1 / share; a group is worth only one row for intervals, so more rows are held out */
+    HELD_SHARE_GROUPS = 5
 };
 #define RANDOM_HELD UINT64_C(0x68656c64)
 
@@ -265,7 +267,7 @@ static mercer_status choose_held(const mercer_fitting *self, int64_t *held)
     bool intervals = self->options->validation.intervals == MERCER_ON, times = data->key_kind == MRC_KEYS_TIMES;
     bool scored = self->options->validation.score == MERCER_ON;
     /* Small datasets are cross-validated instead. With times this would train on later rows than it scores. More
-       computed samples cost nothing. */
+       synthetic samples cost nothing. */
     bool crossed = data->rows <= CROSS_VALIDATED_ROWS && !times && !(scored && data->synth);
     *held = 0;
     if (!intervals && (crossed || (data->outputs < 2 && !scored))) return MERCER_OK;

@@ -23,6 +23,8 @@
 #include <math.h>
 #include <string.h>
 
+/* A sorted million rows determine every rank to 1e-6. With MOST_KNOTS ranks the interpolation error of a rank is at
+   most 1e-3, and a model file grows by 16 kB per output. */
 enum { MOST_ROWS = 1000000, MOST_KNOTS = 1000 };
 
 /* Targets of a sample of the rows. */

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-enum { KEPT_BYTES = 64 << 20 };
+enum { KEPT_BYTES = 64 << 20 }; /* default limit: two million rows with two outputs */
 
 /* Returns the number of rows that can be saved for ranking: each takes a score per output, a weight and a label. */
 static int64_t rows_to_keep(const mercer_evaluation_options *options)

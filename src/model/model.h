@@ -69,7 +69,7 @@ struct mercer_model {
     bool reads_notations; /* the schema has a column with a number or date notation */
     mrc_calibration calibration;
     mrc_device_copy placed; /* device copy, owned; see mrc_model_upload */
-    mercer_plan *plan; /* plan of the last training that was reported, owned; NULL: the model was not trained here */
+    mercer_plan *plan; /* plan in the last training report, owned; NULL: the model was not trained by this process */
     /* Models whose predictions are averaged (members.c): the model itself, then the others, owned. */
     mercer_model *members[MERCER_MEMBERS];
     int64_t member_count; /* 1 for a single model */

@@ -11,11 +11,9 @@
 
 #include <xxhash.h>
 
-enum {
-    PIECES = 64,
-    FEWEST_BYTES = 64 << 10
-}; /* largest number of pieces of the weights that threads hash; smallest
-                                                  piece */
+/* Largest number of pieces of the weights that threads hash, and smallest size of a piece: smaller ones are not
+   worth waking a thread. Both are constants, because the hash must not depend on the number of threads. */
+enum { PIECES = 64, FEWEST_BYTES = 64 << 10 };
 
 void mrc_model_drop_device_copy(mercer_model *model)
 {

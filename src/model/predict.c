@@ -21,12 +21,12 @@
 #include <stdio.h>
 
 enum {
-    BLOCK_ROWS = 4096,
-    ROWS_A_THREAD = 512,    /* block size of the CPU backend: with fewer rows threads would be idle */
-    BLOCK_BYTES = 64 << 20, /* limit of a block of preprocessed rows (but at least one row) */
-    PART_ROWS = 256,        /* rows that a thread preprocesses at a time */
-    DEVICE_ROWS = 32768,    /* block size for a device: one block is transferred while another is computed */
-    DEVICE_BYTES = 128 << 20,
+    BLOCK_ROWS = 4096,        /* minimum number of rows of a block */
+    ROWS_A_THREAD = 512,      /* block size of the CPU backend: with fewer rows threads would be idle */
+    BLOCK_BYTES = 64 << 20,   /* limit of a block of preprocessed rows (but at least one row) */
+    PART_ROWS = 256,          /* rows that a thread preprocesses at a time */
+    DEVICE_ROWS = 32768,      /* block size for a device: one block is transferred while another is computed */
+    DEVICE_BYTES = 128 << 20, /* limit of a block on a device; there are several at a time */
 };
 
 /* A block of rows that are processed together, and its scratch space. */

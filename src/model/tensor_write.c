@@ -15,7 +15,7 @@
 #include <string.h>
 #include <xxhash.h>
 
-enum { BUFFER_BYTES = 1 << 20 };
+enum { BUFFER_BYTES = 1 << 20 }; /* packed rows that are hashed or written at a time */
 
 /* A tensor and its position in the file. */
 typedef struct placed {
@@ -268,7 +268,7 @@ mercer_status mrc_tensor_file_write(mercer_context *context, const char *path, c
  * Then rank i mod R reads tensor i back, piece by piece, and computes its checksum. Finally rank 0 writes the header,
  * which contains the checksums, and renames the file. If a rank is lost at any time, the old file is unchanged.
  */
-enum { NAME_CHARS = 4096, PIECE = 8 << 20 };
+enum { NAME_CHARS = 4096, PIECE = 8 << 20 }; /* PATH_MAX on Linux; bytes read back at a time */
 
 typedef struct shared_file {
     mrc_comm *comm;

@@ -30,6 +30,7 @@ enum {
     MOST_CANDIDATES = 4   /* largest number of solvers that auto compares */
 };
 
+/* Estimates count flops and bytes only, so a difference of less than 30 % says nothing about the real times. */
 #define NEARLY_AS_FAST 1.3
 #define WIDE_BANDWIDTH 100 /* in median distances */
 
@@ -97,7 +98,7 @@ int64_t mrc_plan_share(bool device, int64_t available)
     return mrc_max(available / 2, available - available / 16 - DEVICE_MARGIN);
 }
 
-/* Sets the memory budget: that of the request (all ranks together, or a resumed training), else the given option, else
+/* Sets the memory budget: that of the request (all ranks together, or a resumed run), else the given option, else
    the default share of free memory. */
 static void set_budget(mrc_planner *self)
 {

@@ -19,7 +19,7 @@
 /* seconds per round of messages if the network's latency is not given */
 #define LATENCY 20e-6
 
-enum { VALIDATION_ROWS = 2048 }; /* number of rows predicted at a time */
+enum { VALIDATION_ROWS = 2048 }; /* number of rows predicted at a time, as in training/trainer_progress.c */
 
 /* Returns the number of partial sums that a rank sends in a summation over all shards, averaged over the ranks. */
 static double mean_nodes(int shards, int ranks)

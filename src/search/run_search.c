@@ -31,8 +31,10 @@
 /* LEAST_UNITS: smallest number of distinct rows or groups to search. MAP_ROWS: distinct rows per feature from which a
    map is learned; with fewer, its squared number of entries fits noise. */
 enum { LEAST_UNITS = 50, STEP_ROWS = 500, ALL_STEPS_ROWS = 1200, MAP_ROWS = 20 };
+/* SEQUENCE: the first random sequence of the descents ("desc"). MEDIAN_ROWS: rows of the median distance, an initial
+   guess that the descent corrects. POSSIBLE_ROWS: evenly spaced rows in which LEAST_UNITS units must be found. */
 enum { SEQUENCE = 0x64657363, MEDIAN_ROWS = 500, POSSIBLE_ROWS = 4096 };
-#define FIRST_RIDGE 1e-4
+#define FIRST_RIDGE 1e-4 /* ridge per unit of sample weight at the start of a descent */
 /* largest ratio of errors up to which a map is preferred to weights: it gains more from the remaining steps */
 #define HEAD_START 1.01
 /* smallest weight of a copy at the start of a map, so that the descent can still increase it */

@@ -20,6 +20,9 @@
 #include <stdio.h>
 #include <string.h>
 
+/* HELD_SHARE: 1 / share of the rows that are held out. FOLD_ROWS: from this number of rows on, a fifth determines an
+   error well enough, and folds would cost five times as much. FEW_ROWS: below it there are 2 FOLDS folds. HELD: index
+   of the held-out fold. */
 enum { HELD_SHARE = 5, FOLDS = 5, FOLD_ROWS = 2000, FEW_ROWS = 300, HELD = 1 };
 #define RANDOM_SPLIT  UINT64_C(0x73706c6974)
 #define RANDOM_GROUPS UINT64_C(0x67726f757073)

@@ -12,8 +12,8 @@
 #include <stdio.h>
 
 enum {
-    SKIP_ROWS = 2048,
-    PART_ROWS = 64,
+    SKIP_ROWS = 2048,      /* rows per request when a source cannot skip, so that its batches stay small */
+    PART_ROWS = 64,        /* rows of targets that a task converts */
     MANY_TARGETS = 1 << 16 /* number of targets from which several threads are faster */
 };
 

@@ -146,7 +146,7 @@ typedef struct mrc_solver_ops {
     /* Take a step on a batch of the caller; complete the steps so far. NULL: not supported. */
     mercer_status (*step)(mrc_job *job, const mercer_batch *batch);
     mercer_status (*finish)(mrc_job *job);
-    /* Lists the state that steps change. NULL: there is none, and a resumed training starts from the beginning. */
+    /* Lists the state that steps change. NULL: there is none, and a resumed run starts from the beginning. */
     void (*list)(mrc_job *job, mrc_state *state);
     /* Returns false if numbers that were read from a checkpoint are invalid. NULL: they are always valid. */
     bool (*check)(const mrc_job *job);

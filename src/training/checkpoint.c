@@ -5,9 +5,9 @@
  * A state has everything that steps change: weights, sums since the last projection, temporary centers, averages, the
  * position in the samples, the watchdog. Set-up is repeated instead of saved: its eigensystems and factors are
  * deterministic functions of data, options and plan. They are large, and the values of the plan that determine the
- * result (sizes, choices, and the machine that they were made for) are part of the state. A resumed training restores
- * those that it could choose differently (machine, solver, ridge, arithmetic), makes its plan, and must arrive at the
- * same values. Ranks compare theirs in the same way.
+ * result (sizes, choices, and the machine that they were made for) are part of the state. A resumed run restores those
+ * that it could choose differently (machine, solver, ridge, arithmetic), makes its plan, and must arrive at the same
+ * values. Ranks compare theirs in the same way.
  *
  * The file is a model file with additional tensors: state.plan (1, values) f64, state.names (2, 16) u8 (solver and
  * projector, padded with zeros), state.numbers and the matrices of the trainer's state list. Its model has the weights

@@ -205,7 +205,7 @@ static mrc_reason try_again(mrc_trainer *self, mrc_attempt attempt, const mrc_re
              attempt.accurate ? "%s; training restarts with %s" : "%s; training continues with %s", failed->text,
              attempt.accurate ? "accurate arithmetic" : attempt.solver->name);
     reset(self);
-    /* when resuming, the model has the weights of the interrupted training, which are not a valid start */
+    /* when resuming, the model has the weights of the interrupted run, which are not a valid start */
     job->from_zero |= job->resuming;
     job->resuming = false;
     job->announces = true;

@@ -60,7 +60,7 @@ typedef struct mercer_trainer {
     double last_save, save_seconds; /* time of the last checkpoint, and the seconds that writing it took */
     bool save_failed;               /* the last write failed, and a warning was issued */
     atomic_bool save_requested;     /* request, possibly from another thread, to save at the next step */
-    double earlier_seconds;         /* seconds of training before the resume */
+    double earlier_seconds;         /* seconds of training before the run was resumed */
     double saved_seconds;           /* seconds of training at the last checkpoint */
     int64_t bytes_before;           /* bytes allocated by the context when training began */
     double start;

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """test_first_minutes.py MERCER: what a new user types and sees: tables and models as positional arguments, default outputs, the
-result of a training, and its score on rows that the model was not trained on."""
+result of a training run, and its score on rows that the model was not trained on."""
 import json
 import os
 import random
@@ -218,14 +218,14 @@ class Columns(Case):
     def test_warnings(self):
         rng = random.Random(4)
         lines = ["%d,note %d,%s,%.2f,%s" % (i + 1, i * 17, "same", rng.gauss(0, 1), "") for i in range(100)]
-        self.write("t.csv", "id,note,kind,a,gap,y\n" + "".join("%s,%.3f\n" % (line, float(line.split(",")[3]) * 2) for line in lines))
+        self.write("t.csv", "id,note,kind,a,none,y\n" + "".join("%s,%.3f\n" % (line, float(line.split(",")[3]) * 2) for line in lines))
         result = self.run_program("train", "t.csv", *QUICK)
         self.assertEqual(result.returncode, 0, result.stderr)
         text = result.stderr.decode()
         self.assertLessEqual(len(text.splitlines()), 15)
         self.assertRegex(text, r"warning: t\.csv: column 'note' is not used: almost every value is a different text, such as 'note 0'; .*--columns 'note:category'")
         self.assertRegex(text, r"warning: t\.csv: column 'kind' is not used: it has one value, 'same'")
-        self.assertRegex(text, r"warning: t\.csv: column 'gap' is not used: it is empty")
+        self.assertRegex(text, r"warning: t\.csv: column 'none' is not used: it is empty")
         self.assertRegex(text, r"warning: t\.csv: column 'id': has 100 different whole numbers in order, like a row number; .*--drop 'id'")
 
     def test_notations_and_missing_values_are_shown(self):

@@ -299,7 +299,7 @@ class Phases(Run):
             process.communicate()
             self.assertEqual(self.phase(), phase)
             process = self.start("resume", "run", "-q")
-        time.sleep(0.2)  # Ctrl-C during the resumed training
+        time.sleep(0.2)  # Ctrl-C during the resumed run
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 75, errors)

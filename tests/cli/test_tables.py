@@ -186,7 +186,7 @@ class Tables(Case):
         plan = self.good("plan", "--x", "t.csv", "--target", "price")
         self.assertRegex(plan, r"columns +1 number, 1 boolean, 1 date, 1 category: \d+ features")
         self.assertRegex(plan, r"categories +city \(3 levels\)")
-        self.assertRegex(plan, r"left out +id \(nearly every row has a word of its own\)")
+        self.assertRegex(plan, r"left out +id \(different text in nearly every row\)")
         shown = json.loads(self.good("inspect", "m", "--json"))
         kinds = {column["name"]: column["kind"] for column in shown["schema"]["columns"]}
         self.assertEqual(kinds, {"area": "number", "city": "category", "built": "date", "garden": "boolean", "id": "drop"})

@@ -130,7 +130,7 @@ static void test_backends(void **state)
     for_each_backend(change_on);
 }
 
-/* The source index that devices compute for an element is where the host's move takes that element from. */
+/* Devices and the host move each element from the same source index. */
 static void test_moved_from(void **state)
 {
     (void)state;

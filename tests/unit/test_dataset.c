@@ -158,7 +158,7 @@ static void test_raw(void **state)
     options.raw = "f32:3@2";
     assert_refused(&options, MERCER_ERROR_FORMAT, "27 bytes from offset");
     options.raw = "f32:3@30";
-    assert_refused(&options, MERCER_ERROR_FORMAT, "skipped");
+    assert_refused(&options, MERCER_ERROR_FORMAT, "too few to skip 30");
     options.raw = "f32:3@29"; /* no bytes remain after the offset */
     assert_refused(&options, MERCER_ERROR_FORMAT, "no elements");
     options.raw = "f32:2x4@1";

@@ -59,7 +59,7 @@ static void test_found(void **state)
     mercer_context context = {.threads = 2, .isa = MRC_ISA_SCALAR};
     mrc_backend *backend = NULL;
     assert_succeeds(&context, mrc_backend_create(&backend, &context, "cpu"));
-    ((mrc_cpu *)backend->state)->uk.group_cost = 2; /* the vector code's value, whatever the ISA of this machine */
+    ((mrc_cpu *)backend->state)->uk.group_cost = 2; /* the vector code's value, on machines of any instruction set */
     mercer_matrix x = table(ROWS, 1, MERCER_F32), z = table(CENTERS, 2, MERCER_F32);
     const int64_t whole = 9 + 3 + 3; /* 9 numbers; values and feature indices of 3 groups */
     assert_int_equal(depth_of(backend, "laplace-l1:bandwidth=5", &x, &z), whole);

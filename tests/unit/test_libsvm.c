@@ -129,8 +129,8 @@ static void test_memory(void **state)
     assert_refused(&options, MERCER_ERROR_MEMORY, "x.svm: needs");
 }
 
-/* If the number of features is not given, memory is limited to 64 MiB + 4096 bytes per byte of the file, whatever
-   indices the file claims. */
+/* If the number of features is not given, memory is limited to 64 MiB + 4096 bytes per byte of the file, for any
+   indices in the file. */
 static void test_claims(void **state)
 {
     (void)state;

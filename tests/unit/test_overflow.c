@@ -134,7 +134,7 @@ static void test_files(void **state)
     task_close(&data);
 }
 
-/* Non-finite numbers are never saved, for any cause: writing checks every tensor of a model. */
+/* Non-finite numbers are never saved, regardless of their cause: writing checks every tensor of a model. */
 static void test_no_tensor_is_spoiled(void **state)
 {
     (void)state;

@@ -191,7 +191,7 @@ static void test_quotes(void **state)
     mercer_dataset_free(plain);
 }
 
-/* If several cells are invalid, the error names the first one in the text, whatever its column. */
+/* If several cells are invalid, the error names the first one in the text, in any column. */
 static void test_first_wrong(void **state)
 {
     static const struct {

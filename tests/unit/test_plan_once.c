@@ -168,7 +168,7 @@ static void test_refinement_keeps_solver(void **state)
     assert_that(changed > 0, "no second plan would have changed the solver");
 }
 
-/* The same for a training run, with sizes at which the critical batch of the data, whatever it is, decides the choice:
+/* The same for a training run, with sizes at which the critical batch of the data decides the choice:
    the first plan chooses ep4, a plan made with the results of set-up chooses cg, and the fit continues with ep4. */
 static void test_training_keeps_solver(void **state)
 {
@@ -239,7 +239,7 @@ static void test_wide_bandwidth(void **state)
 /*
  * K(Z, Z) of a linear kernel has rank 5, and conjugate gradients without a ridge amplify rounding in all other
  * directions until they break down. This is an error if the solver was named; with auto another solver continues, and a
- * resumed training starts with that solver.
+ * resumed run starts with that solver.
  */
 static void test_replaced(void **state)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The search by descent: splits by groups, times and classes; planted problems with known useful features; planted
- * leaks; bitwise equality for any number of threads and after a resume; given hyperparameters, weights, deadlines.
+ * leaks; bitwise equality for any number of threads and after resuming; given hyperparameters, weights, deadlines.
  */
 #include "support/datasets.h"
 #include "support/fitted.h"
@@ -429,7 +429,7 @@ static void test_given_kernel(void **state)
     }
 }
 
-/* A given bandwidth is unchanged, whatever the norm; the weights of a diagonal metric then have a mean of 1. */
+/* A given bandwidth is unchanged in both norms; the weights of a diagonal metric then have a mean of 1. */
 static void test_given_bandwidth(void **state)
 {
     static const char *const kernels[] = {NULL, "gaussian:bandwidth=1", "laplace-l1:bandwidth=1"};

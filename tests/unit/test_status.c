@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Status codes: distinct values that never change, and a text for each. */
+/* Status codes: distinct values that never change, and a message for each. */
 #include "support/check.h"
 
 typedef struct status_row {

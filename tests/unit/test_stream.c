@@ -402,7 +402,7 @@ static void test_types(void **state)
     mercer_dataset_free(teacher);
 }
 
-/* Buffers stay bounded whatever the number of rows. */
+/* Buffers stay bounded for any number of rows. */
 static void test_memory(void **state)
 {
     fixture *self = *state;

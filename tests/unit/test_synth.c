@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Synthetic data: samples are functions of their number, classes are balanced, and the teacher is the model it
-   claims to be. */
+/* Synthetic data: samples depend only on their index, classes are balanced, and targets of the teacher are those of its
+   model. */
 #include "support/counted.h"
 
 #include "support/data.h"

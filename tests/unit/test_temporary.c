@@ -112,7 +112,7 @@ static void check_products(job *self, int64_t count)
     free(k.a), free(w.a), free(sum.a), free(wanted.a);
 }
 
-/* Checks that every shard has its share, whatever the batches were, and capacity only for its share of the maximum. */
+/* Checks that every shard has its share for any batches, and capacity only for its share of the maximum. */
 static void check_shares(job *self, int64_t count)
 {
     for (int r = 0; r < self->ranks; r++) {

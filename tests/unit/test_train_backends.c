@@ -337,7 +337,7 @@ typedef struct stopper {
 static int count_calls(void *user, const mercer_progress *progress)
 {
     stopper *self = user;
-    if (progress->phase) return 0; /* set-up, which a resumed training repeats */
+    if (progress->phase) return 0; /* set-up, which a resumed run repeats */
     return ++self->calls == self->stop_at;
 }
 

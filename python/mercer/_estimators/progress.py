@@ -59,7 +59,7 @@ class Bar:
     def __call__(self, p: dict[str, Any]) -> None:
         """Show progress.
 
-        Speed and remaining time count from the end of set-up, which excludes set-up and the epochs before a resume.
+        Speed and remaining time count from the end of set-up, which excludes set-up and the epochs of an interrupted run.
         """
         now = time.monotonic()
         if "error" in p:

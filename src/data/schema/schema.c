@@ -27,7 +27,7 @@
 enum { IDENTIFIER_ROWS = 32 }; /* fewest rows for which distinct words are considered identifiers */
 
 const char *const mrc_why_constant = "constant", *const mrc_why_empty = "every value is missing",
-                  *const mrc_why_words = "nearly every row has a word of its own", *const mrc_why_asked = "asked for";
+                  *const mrc_why_words = "different text in nearly every row", *const mrc_why_asked = "asked for";
 
 /* Final cells of a column of words: levels[k].final for cell k, `other` for words beyond the levels. levels is NULL for
    columns whose cells do not change. */

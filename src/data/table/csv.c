@@ -265,14 +265,14 @@ static mercer_status read_held(tables *self, mrc_column_set *columns, mrc_sink *
 
 /* ---- In a temporary file --------------------------------------------------------------------------------------- */
 
-/* Consumer of the first reading, which finds the schema. */
+/* Consumer of the first pass over the file, which finds the schema. */
 static mercer_status tally_block(consumer *self, mrc_cells *cells)
 {
     (void)self;
     return mrc_cells_tally(cells);
 }
 
-/* Consumer of the last reading: encodes a block and appends it to the temporary file. */
+/* Consumer of the last pass over the file: encodes a block and appends it to the temporary file. */
 static mercer_status spill_block(consumer *self, mrc_cells *cells)
 {
     const mrc_schema *schema = self->columns->schema;

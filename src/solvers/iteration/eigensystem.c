@@ -29,6 +29,8 @@
    use_block_method. */
 enum { LAPACK_LARGEST = 5000, SMALL_Q_SHARE = 8 };
 
+/* The maximum of the diagonal over up to 2000 fresh rows is below that over the distribution. Too small a beta makes
+   steps too long, which the watchdog detects, too large a one only makes them 5 % shorter. */
 #define BETA_MARGIN     1.05
 #define PRINTED_SHARE   0.99 /* factor of the printed step for batches above the critical one */
 #define CHECK_TOLERANCE 1e-3 /* largest valid residual of a pair, relative to lambda_1 */

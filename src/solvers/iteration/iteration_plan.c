@@ -27,14 +27,14 @@
 #include <stdio.h>
 
 enum {
-    EPOCHS_DEFAULT = 6,
-    EPOCHS_CACHED = 10,
+    EPOCHS_DEFAULT = 6, /* without a cache, where every epoch evaluates K(X,Z) */
+    EPOCHS_CACHED = 10, /* limits with a cache; see cached_epochs */
     EPOCHS_MOST = 100,
-    CACHED_VALUES = 1000000000,
-    EPOCHS_PRINTED = 50,
+    CACHED_VALUES = 1000000000, /* 4 GB in float, about a second of memory bandwidth */
+    EPOCHS_PRINTED = 50,        /* those of the paper's figures; its table does not state any */
     SAMPLE_PRINTED = 5000,
-    PAIRS_PRINTED = 10, /* s / q */
-    BLOCK_DEFAULT = 2500,
+    PAIRS_PRINTED = 10,     /* s / q */
+    BLOCK_DEFAULT = 2500,   /* 50 MB in double, the factor of a block */
     ROUNDED_BATCH = 2048,   /* on a device, batches above this size are rounded down to whole tiles */
     BLOCK_DEVICE = 4096,    /* fills a GPU; a multiple of the tiles of its products */
     GUESSED_BATCH_PER_Q = 5 /* m* / q on image data; used only until the data have been read */

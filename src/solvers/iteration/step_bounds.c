@@ -14,6 +14,8 @@
 #include <float.h>
 #include <math.h>
 
+/* POWER_STEPS: power iteration approaches the largest eigenvalue from below, so it only needs to be accurate to a few
+   percent, which PLAIN_MARGIN covers. BETA_ROWS: rows of K(X_s, Z) that are stored at a time. */
 enum { POWER_STEPS = 30, BETA_ROWS = 64 };
 
 #define PLAIN_MARGIN 1.1 /* safety factor of both bounds, because they are estimated from a sample */

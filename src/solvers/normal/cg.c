@@ -36,6 +36,9 @@
 #include <float.h>
 #include <math.h>
 
+/* A refresh doubles the columns of a pass, which costs little in kernel values, because d and alpha share them. The
+   interval begins at FIRST_REFRESH and doubles up to LAST_REFRESH as long as the residual has not drifted. A single bad
+   refresh may be followed by progress with the restarted direction, so it takes GIVE_UP of them to stop. */
 enum { FIRST_REFRESH = 4, LAST_REFRESH = 16, GIVE_UP = 3, VECTORS = 6, SCALARS = 8 };
 
 static const double DOUBTFUL = 1e-3; /* share of the last exact J below which a recurrence in float is not trusted */

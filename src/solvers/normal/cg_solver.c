@@ -16,12 +16,12 @@
 #include <math.h>
 
 enum {
-    STEPS = 30,         /* maximum number of steps; tolerance and slack usually end a run earlier */
-    SHARED_SAMPLES = 4, /* p / s above which the exact factor is not used with several shards: it is large then */
-    FEWEST_SAMPLE = 500,
-    LARGEST_SAMPLE = 3000, /* maximum number of centers that define a coarse space */
-    FEWEST_READ_ROWS = 256,
-    READ_BLOCK_BYTES = 24 << 20,
+    STEPS = 30,             /* maximum number of steps; tolerance and slack usually end a run earlier */
+    SHARED_SAMPLES = 4,     /* p / s above which the exact factor is not used with several shards: it is large then */
+    FEWEST_SAMPLE = 500,    /* minimum number, unless there are fewer centers */
+    LARGEST_SAMPLE = 3000,  /* maximum number of centers that define a coarse space */
+    FEWEST_READ_ROWS = 256, /* fewer rows per batch would make products slow */
+    READ_BLOCK_BYTES = 24 << 20, /* a batch's block of K that stays in the last-level cache of common processors */
     HALF_CACHE_BYTES = 256 << 20 /* a cache of K(X,Z) above this size is in half precision */
 };
 

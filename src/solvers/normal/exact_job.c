@@ -99,7 +99,7 @@ mercer_status mrc_exact_run_once(mrc_job *job,
 {
     const mercer_matrix *alpha = mrc_exact_weights(job);
     mrc_exact_solver exact = mrc_exact_of(job, &job->kernel_blocks);
-    /* Save that training has begun; a resumed training starts again. */
+    /* Save that training has begun; a resumed run starts from the beginning. */
     MRC_TRY(job->resuming ? job->host->restore(job) : job->host->save(job, alpha, MRC_SAVE_NOW));
     mercer_status status = mrc_exact_run(job, &exact, alpha, call);
     job->report.epochs = 1;

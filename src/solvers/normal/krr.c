@@ -40,6 +40,9 @@
 #include <float.h>
 #include <math.h>
 
+/* READ: samples per batch. BLOCK: rows of K that are evaluated, stored and multiplied together. NO_GAIN_STEPS: the
+   residual of conjugate gradients is not monotone, so a few steps that reduce it by less than 10 % do not yet mean that
+   rounding errors prevent further progress. */
 enum { READ = 1024, BLOCK = 256, MOST_STEPS = 200, NO_GAIN_STEPS = 8, VECTORS = 6 };
 
 static const double SHIFT_STEPS = 1000,         /* largest shift of the factor, relative to the smallest mu */

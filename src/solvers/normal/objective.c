@@ -17,7 +17,7 @@
 
 #include <math.h>
 
-enum { CENTERS_AT_A_TIME = 1024 };
+enum { CENTERS_AT_A_TIME = 1024 }; /* rows of the ridge term that are in memory at a time */
 
 /* A (m, c) and B (m, c) of type real, and a buffer (c) for column sums. */
 typedef struct pair_of_blocks {

@@ -33,8 +33,12 @@
 #include <math.h>
 #include <string.h>
 
+/* ROOM, SMALL_ROOM: rows of scratch space, see room_rows. STRIP: centers per message and block of columns, large enough
+   for products at full speed; it must not depend on the number of ranks. */
 enum { ROOM = 512, SMALL_ROOM = 64, STRIP = 1024, SEED = 5 };
 
+/* With an error of e the condition of P K P is at most ((1 + e) / (1 - e))^2, 4 for WORST_ERROR: each further degree
+   costs a product with K in each application. MARGIN: Lanczos underestimates the largest eigenvalue. */
 #define WORST_ERROR 0.33
 #define MARGIN      1.1
 #define WIDEST      1000.0 /* largest b / a: above it no polynomial of degree 8 is useful */

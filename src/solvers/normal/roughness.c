@@ -22,7 +22,7 @@
 
 enum { SAMPLE = 500, SEED = 11 };
 
-#define JITTER 1e-8
+#define JITTER 1e-8 /* relative to K(z, z): equal centers in S would otherwise make K(S, S) singular */
 
 /* Compute the roughness. k (s, s + t): K(S, S) and K(S, others); own (t, 1): K(z, z) of the others; sums (t):
    scratch. */

@@ -32,6 +32,8 @@ typedef struct mrc_packed_points {
     mrc_packed *packed;
 } mrc_packed_points;
 
+/* One more than the points that recur in training: the centers, the same centers in the order of the blocks, the
+   preconditioner's sample, a batch and temporary centers. If the list is full, further points are used unpacked. */
 enum { MRC_MOST_PACKED = 6 };
 
 /* Progress callback of set-up. share: fraction of the phase that is done; negative if unknown. */

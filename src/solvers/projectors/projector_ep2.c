@@ -24,7 +24,7 @@
 
 #include <math.h>
 
-enum { MOST_BATCH = 8192 };
+enum { MOST_BATCH = 8192 }; /* see the top of this file */
 
 #define BETA_MARGIN 1.05 /* margin for rounding; beta itself is not an estimate */
 

@@ -286,8 +286,8 @@ static __device__ __forceinline__ void add_word(float (&sum)[OWN][OWN], const ui
                       half_words::larger(left[i + 1], right[j + 4]), ones);
 }
 
-/* Computes the kernel values of the thread's pairs, 2^(scale s). row_sums, column_sums: sums of rows of halves, from
-   the thread's first row and from the warp's first column on. */
+/* Computes the kernel values of the thread's pairs, 2^(scale s). For halves: row_sums begins at the thread's first row,
+   column_sums at the warp's first column. */
 template <typename Words>
 static __device__ __forceinline__ void find_values(float (&value)[OWN][OWN], const typename Words::sum (&sum)[OWN][OWN],
                                                    float scale, const float *, const float *, Words)

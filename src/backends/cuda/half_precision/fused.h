@@ -24,8 +24,7 @@ enum {
 /* Returns the factor from r^2 to the argument t of the half form (MRC_HALF_FORMS), or 0 if the kernel has no fused
    form. */
 double mrc_fused_scale(const mercer_kernel *kernel);
-/* Returns the power of two by which half rows are scaled: the bandwidth becomes 64 to 128, whatever the unit of the
-   data. */
+/* Returns the power of two by which half rows are scaled: the bandwidth becomes 64 to 128 for any unit of the data. */
 double mrc_fused_unit(const mercer_kernel *kernel);
 
 /* Returns the columns needed for c outputs, two parts each, rounded up to a size of the instruction; 0 if c is too

@@ -221,7 +221,7 @@ void mrc_uk_numbers_u8_avx512(const mrc_fields *self, int64_t rows, mrc_eight_nu
     for (; i + 8 <= rows; i += 8, out++, end += 8 * fields.stride) {
         uint64_t at[8];
         for (int k = 0; k < 8; k++) at[k] = (uint32_t)(end[k * fields.stride - 1] + 1);
-        /* pairs of the end of the previous field and the end of the field */
+        /* pairs: end of the previous field, end of this field */
         __m512i pairs = load_eight(end - 1, steps);
         __m512i first = _mm512_and_si512(_mm512_add_epi64(pairs, _mm512_set1_epi64(1)), _mm512_set1_epi64(0xffffffff));
         __m512i length = _mm512_sub_epi64(_mm512_srli_epi64(pairs, 32), first);
