@@ -122,6 +122,17 @@ def test_progress_in_notebooks(monkeypatch, capsys, verbose, seconds, shows):
     assert ("searching" in capsys.readouterr().err) == shows
 
 
+def test_progress_of_a_notebook_is_one_output(monkeypatch):
+    """All lines of a fit replace each other in one output of the cell, and the last one says that it is done."""
+    lines = []
+    monkeypatch.setattr(progress, "in_notebook", lambda: True)
+    monkeypatch.setattr(progress, "_notebook_output", lambda: lines.append)
+    monkeypatch.setattr(progress, "NOTEBOOK_SECONDS", 0.0)
+    model = quick(effort=4).fit(X[:100], Y[:100])
+    assert "searching hyperparameters" in lines[0] and any("training further models" in line for line in lines)
+    assert lines[-1].startswith("100% |####################| done, ") and model.summary_["wall_time"] > 0
+
+
 def test_no_progress_elsewhere(capsys):
     quick().fit(X, Y)
     assert capsys.readouterr().err == ""

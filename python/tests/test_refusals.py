@@ -45,7 +45,7 @@ def fit(frame=FRAME, y=A, estimator=KernelRegressor, **parameters):
         ({"columns": {"city": "boolean"}}, ValueError, "X, column 'city': columns says boolean, but '[xy]' is not one"),
         ({"columns": {"city": "date"}}, ValueError, "X, column 'city': columns says date, but '[xy]' is not one"),
         ({"columns": ["city"]}, ValueError, r"columns is \['city'\]; it must be a dict"),
-        ({"frame": FRAME[["a"]].to_numpy(), "columns": {"a": "number"}}, ValueError, "columns names the columns of a data frame"),
+        ({"frame": FRAME[["a"]].to_numpy(), "columns": {"a": "number"}}, ValueError, "columns: X is not a data frame, so its columns have no names"),
         ({"missing": {"a": 1}}, ValueError, "missing is .*; it must be a str, a number, a list of them"),
         ({"missing": [True]}, ValueError, "missing has True; it must have strings and numbers"),
     ],

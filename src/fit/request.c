@@ -217,7 +217,10 @@ static mercer_status check_centers(mercer_context *context, const mercer_fit_opt
    an effect. */
 static mercer_status check_reserved(mercer_context *context, const mercer_fit_options *options)
 {
-#define GROUP(name) {#name, options->name.reserved, sizeof options->name.reserved / sizeof *options->name.reserved}
+#define GROUP(name)                                                                                   \
+    {                                                                                                 \
+#name, options->name.reserved, sizeof options->name.reserved / sizeof *options->name.reserved \
+    }
     const struct {
         const char *group;
         const int64_t *reserved;

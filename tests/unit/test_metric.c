@@ -197,8 +197,8 @@ static void test_refused_blends(void **state)
     double weights[2][D] = {{0}, {1, 1, 1, 1, 1}}, bad[2][D] = {{-1}, {1, 1, 1, 1, 1}};
     arrays of;
     mercer_train_options train;
-    mercer_matrix good = matrix_of(weights, 2, D), flat = matrix_of(weights, 1, 2 * D), few = matrix_of(weights, 2, D - 1),
-                  negative = matrix_of(bad, 2, D);
+    mercer_matrix good = matrix_of(weights, 2, D), flat = matrix_of(weights, 1, 2 * D),
+                  few = matrix_of(weights, 2, D - 1), negative = matrix_of(bad, 2, D);
     const struct {
         const mercer_matrix *blend;
         const char *preprocess, *part;
@@ -530,7 +530,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_full_metric),
         cmocka_unit_test(test_diagonal_metric),
-        cmocka_unit_test(test_other_norms), cmocka_unit_test(test_blend), cmocka_unit_test(test_refused_blends),
+        cmocka_unit_test(test_other_norms),
+        cmocka_unit_test(test_blend),
+        cmocka_unit_test(test_refused_blends),
         cmocka_unit_test(test_refused_metrics),
         cmocka_unit_test(test_files),
         cmocka_unit_test(test_model_gradients),

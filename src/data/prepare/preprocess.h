@@ -38,11 +38,11 @@ struct mercer_preprocess {
     /* (2, features) BLEND: weights of the rank transform, 0 for flags; weights of the standardized values, unknown if
        read from a model file. One block with unit and flag. */
     double *rank_weight;
-    double *unit;           /* (features) BLEND: factor of STANDARDIZE; NULL if read from a model file */
-    bool *flag;             /* (features) BLEND: true for 0/1 features of a table; NULL if read from a model file */
-    bool folded;            /* SCALE: the factor is in the kernel's bandwidth */
-    mercer_kernel kernel;   /* if folded: the kernel before folding */
-    mrc_linear_map *map;    /* metric of the kernel, applied last; owned; NULL: none. Not used with folded */
+    double *unit;         /* (features) BLEND: factor of STANDARDIZE; NULL if read from a model file */
+    bool *flag;           /* (features) BLEND: true for 0/1 features of a table; NULL if read from a model file */
+    bool folded;          /* SCALE: the factor is in the kernel's bandwidth */
+    mercer_kernel kernel; /* if folded: the kernel before folding */
+    mrc_linear_map *map;  /* metric of the kernel, applied last; owned; NULL: none. Not used with folded */
     char spec[64];
 };
 
