@@ -211,6 +211,8 @@ class KernelEstimator(
         share, held_out = float(self._option("validation_fraction")), samples.held_out is not None
         train = {"progress_seconds": 0.05, **self._train_options()}
         options: dict[str, Any] = {"calibrate": task.classes is not None and (share > 0 or held_out)}
+        if share > 0 or held_out:
+            options["score"] = True
         if self.intervals:
             options["intervals"] = True
         if self.early_stopping:

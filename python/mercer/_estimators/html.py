@@ -62,9 +62,11 @@ def _score(estimator: Any, summary: dict[str, Any]) -> str:
     if estimator._held_out is not None:
         score, source = estimator.held_out_score()
         return f"{'accuracy' if classes else 'R2'} {score:.4f} on {source}"
-    validation = estimator.history_.get("validation_accuracy" if classes else "validation_loss")
-    if classes and validation is not None and len(validation):
-        return f"accuracy {max(validation):.4f} on validation rows"
+    found = summary.get("held_out")
+    if found and found.get("rows"):
+        score = found.get("accuracy" if classes else "r2")
+        if score is not None:
+            return f"{'accuracy' if classes else 'R2'} {score:.4f} on {int(found['rows']):,} held-out rows"
     search = summary.get("search", {})
     if search.get("steps"):
         what = "R2 of the class outputs" if classes else "R2"
