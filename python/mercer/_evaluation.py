@@ -21,25 +21,39 @@ def _applicable_metrics(struct: Any) -> dict[str, Any]:
     return {name: value for name, value in values.items() if not (isinstance(value, float) and math.isnan(value))}
 
 
-def _results(context: Context, handle: C.c_void_p, each: bool) -> dict[str, Any]:
+def metrics_of(context: Context, handle: Any, each: bool = False) -> dict[str, Any]:
+    """Return the metrics of an evaluation as a dict."""
     metrics = L.mercer_metrics()
+    context.call("mercer_evaluation_query", handle, metrics)
+    result = _applicable_metrics(metrics)
+    result["task"] = "classification" if metrics.task == L.TASK_CLASSIFICATION else "regression"
+    if each:
+        result["each"] = []
+        for index in range(metrics.outputs):
+            one = L.mercer_output_metrics()
+            context.call("mercer_evaluation_output", handle, one, index)
+            result["each"].append(_applicable_metrics(one))
+    if metrics.task == L.TASK_CLASSIFICATION:
+        size = metrics.outputs
+        flat = L.lib.mercer_evaluation_confusion(handle)[: size * size]
+        result["confusion"] = np.array(flat).reshape(size, size)
+    return result
+
+
+def _results(context: Context, handle: C.c_void_p, each: bool) -> dict[str, Any]:
+    """Return the metrics of an evaluation, which is released."""
     try:
-        context.call("mercer_evaluation_query", handle, metrics)
-        result = _applicable_metrics(metrics)
-        result["task"] = "classification" if metrics.task == L.TASK_CLASSIFICATION else "regression"
-        if each:
-            result["each"] = []
-            for index in range(metrics.outputs):
-                one = L.mercer_output_metrics()
-                context.call("mercer_evaluation_output", handle, one, index)
-                result["each"].append(_applicable_metrics(one))
-        if metrics.task == L.TASK_CLASSIFICATION:
-            size = metrics.outputs
-            flat = L.lib.mercer_evaluation_confusion(handle)[: size * size]
-            result["confusion"] = np.array(flat).reshape(size, size)
+        return metrics_of(context, handle, each)
     finally:
         L.lib.mercer_evaluation_free(handle)
-    return result
+
+
+def evaluate_handle(model: Model, dataset: Any) -> dict[str, Any]:
+    """Return the metrics of a model on a dataset of the library."""
+    handle = C.c_void_p()
+    with model.kernel.failure:
+        model.context.call("mercer_evaluate", handle, model.handle, dataset, L.mercer_evaluation_options())
+    return _results(model.context, handle, False)
 
 
 def measure(

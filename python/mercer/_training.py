@@ -17,6 +17,7 @@ from . import _device as D
 from . import _library as L
 from ._arrays import Array
 from ._context import Context, Failure, fill_options, release_with, shared_context
+from ._evaluation import evaluate_handle, metrics_of
 from ._kernels import Kernel
 from ._model import Dataset, Model, _has_other_schema, release
 
@@ -340,8 +341,14 @@ class Fitting:
         result = report_dict(training) if training.plan else {}
         result["search"] = _search_dict(report, search)
         result["decisions"] = self.decisions()
-        values = spectrum(self.context, parts.trainer)
-        return self.model(), result, values
+        values, model = spectrum(self.context, parts.trainer), self.model()
+        found = None
+        if parts.scores:
+            found = metrics_of(self.context, parts.scores)
+        elif parts.validation and result["stopped"] != "callback":
+            found = evaluate_handle(model, parts.validation)
+        result["held_out"] = found
+        return model, result, values
 
     def planned_ridge(self) -> float | None:
         """Return the ridge that the search or the caller has set; None: it is not set before training."""

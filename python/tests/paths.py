@@ -546,7 +546,7 @@ def _values(rows, value, frame):
 def of_python(rows, option, folder):
     """Fit a KernelRegressor or KernelClassifier with the option."""
     frame, y, _ = _extra(rows, option.variant)
-    X, test = (frame, rows.test[0]) if not rows.is_plain else (frame.to_numpy(), rows.test[0].to_numpy())
+    X, test = (frame, rows.test[0]) if not rows.is_plain or "columns" in option.python else (frame.to_numpy(), rows.test[0].to_numpy())
     given = {name: value for name, value in option.python.items() if not name.startswith("fit.")}
     fitted = {name[4:]: _values(rows, value, frame) for name, value in option.python.items() if name.startswith("fit.")}
     if "metric" in given:

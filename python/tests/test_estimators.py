@@ -496,7 +496,8 @@ def test_plots_after_a_default_fit(default_fits):
 def test_report_after_a_default_fit(default_fits, tmp_path):
     for fitted in default_fits:
         page = Path(fitted.report(tmp_path / "page.html")).read_text(encoding="utf-8")
-        assert "Held-out error of the search" in page and "Held-out error by number of centers" in page
+        assert "Held-out error of the search" in page and "Importance of columns" in page and "Partial dependence" in page
+        assert ("Residuals" if fitted is default_fits[0] else "Calibration") in page and "cross-validated training" in page
         assert str(fitted.model_.kernel).partition(":")[0] in page
 
 

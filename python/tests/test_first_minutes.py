@@ -122,6 +122,17 @@ def test_progress_in_notebooks(monkeypatch, capsys, verbose, seconds, shows):
     assert ("searching" in capsys.readouterr().err) == shows
 
 
+def test_progress_of_a_notebook_is_one_output(monkeypatch):
+    """All lines of a fit replace each other in one output of the cell, and the last one says that it is done."""
+    lines = []
+    monkeypatch.setattr(progress, "in_notebook", lambda: True)
+    monkeypatch.setattr(progress, "_notebook_output", lambda: lines.append)
+    monkeypatch.setattr(progress, "NOTEBOOK_SECONDS", 0.0)
+    model = quick(effort=4).fit(X[:100], Y[:100])
+    assert "searching hyperparameters" in lines[0] and any("training further models" in line for line in lines)
+    assert lines[-1].startswith("100% |####################| done, ") and model.summary_["wall_time"] > 0
+
+
 def test_no_progress_elsewhere(capsys):
     quick().fit(X, Y)
     assert capsys.readouterr().err == ""
@@ -283,6 +294,18 @@ def test_held_out_predictions_are_honest():
     assert model.score(X, noise) > 0.99 and model.held_out_score()[0] < 0.1
 
 
+def test_held_out_score_of_a_fit():
+    """summary_ has the metrics of held-out rows: by cross-validation, of eval_set, or of 5 % of more than 5,000 rows."""
+    model = quick().fit(X[:300], Y[:300])
+    found = model.summary_["held_out"]
+    assert found["rows"] == 300 and found["r2"] == pytest.approx(model.score(X[300:], Y[300:]), abs=0.05)
+    given = quick().fit(X[:300], Y[:300], eval_set=(X[300:], Y[300:]))
+    assert given.summary_["held_out"]["r2"] == pytest.approx(given.score(X[300:], Y[300:]), rel=1e-6)
+    many = np.random.default_rng(0).normal(size=(6000, 2))
+    assert quick(tune="off", centers=50).fit(many, many[:, 0]).summary_["held_out"]["rows"] == 300
+    assert quick(advanced={"validation_fraction": 0}).fit(X, Y).summary_["held_out"] is None
+
+
 @BOTH
 def test_html_shows_the_model(estimator):
     y = PRICE if estimator is KernelRegressor else np.where(PRICE > 1, "high", "low")
@@ -290,7 +313,7 @@ def test_html_shows_the_model(estimator):
     assert "mercer" not in model._repr_mimebundle_()["text/html"].partition("<style>")[0]
     page = model.fit(FRAME, y)._repr_mimebundle_()["text/html"]
     name = str(model.model_.kernel).partition(":")[0]
-    for part in (name, "400 centers", "R2", "held-out rows of the search", "city (category)", "a (number)"):
+    for part in (name, "400 centers", "R2" if estimator is KernelRegressor else "accuracy", "on 400 held-out rows", "city (category)", "a (number)"):
         assert part in page, part
     assert model.feature_importances_ is not None
     assert "training rows, predicted by models" in model._repr_html_()

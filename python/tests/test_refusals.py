@@ -39,13 +39,13 @@ def fit(frame=FRAME, y=A, estimator=KernelRegressor, **parameters):
             {"y": [f"${k}" for k in range(N)], "estimator": KernelClassifier}, ValueError,
             r"y has 120 different values, such as '\$\d+', in 120 rows, so these are not classes; .* use KernelRegressor",
         ),
-        ({"frame": DASH}, ValueError, r"X, column 'rating', row 0: '-' is not a number.*missing='-', or columns=\{'rating': 'category'\}$"),
+        ({"frame": DASH}, ValueError, r"X, column 'rating', row 0: '-' is not a number.*missing=\['...'\] .* columns=\{'...': 'category'\}"),
         ({"columns": {"citi": "category"}}, ValueError, "columns: X has no column 'citi'; did you mean 'city'?"),
         ({"columns": {"city": "word"}}, ValueError, "columns: 'city' is 'word'; valid: number, category, boolean"),
         ({"columns": {"city": "boolean"}}, ValueError, "X, column 'city': columns says boolean, but '[xy]' is not one"),
         ({"columns": {"city": "date"}}, ValueError, "X, column 'city': columns says date, but '[xy]' is not one"),
         ({"columns": ["city"]}, ValueError, r"columns is \['city'\]; it must be a dict"),
-        ({"frame": FRAME[["a"]].to_numpy(), "columns": {"a": "number"}}, ValueError, "columns names the columns of a data frame"),
+        ({"frame": FRAME[["a"]].to_numpy(), "columns": {"a": "number"}}, ValueError, "columns: X is not a data frame, so its columns have no names"),
         ({"missing": {"a": 1}}, ValueError, "missing is .*; it must be a str, a number, a list of them"),
         ({"missing": [True]}, ValueError, "missing has True; it must have strings and numbers"),
     ],
@@ -93,7 +93,7 @@ def test_kinds_of_columns(kind, values, as_if):
 
 def test_dropped_columns():
     frame = FRAME.assign(id=np.arange(1, N + 1))
-    with pytest.warns(MercerWarning, match="column 'id': has 120 different whole numbers in order"):
+    with pytest.warns(MercerWarning, match="column 'id': has 120 distinct whole numbers in order"):
         fit(frame)
     model = fit(frame, columns={"id": "drop"})
     assert list(model.feature_names_in_) == list(FRAME.columns)
@@ -103,5 +103,5 @@ def test_dropped_columns():
 
 
 def test_ids_as_text_are_named():
-    with pytest.warns(MercerWarning, match="column 'name' is not used: almost every value is a different text, such as 'row 0'"):
+    with pytest.warns(MercerWarning, match="column 'name' is not used: almost every value is different text, such as 'row 0'"):
         fit(FRAME.assign(name=[f"row {k}" for k in range(N)]))

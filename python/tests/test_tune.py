@@ -310,7 +310,7 @@ def test_progress_line_of_the_search(monkeypatch, capsys):
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
     fitted(verbose=1)
     err = capsys.readouterr().err
-    assert "search: 100%, held-out error 0.0" in err and err.count("\n") == 1
+    assert "100% |####################| searching hyperparameters, held-out R2 0.9" in err and err.count("\n") == 1
     monkeypatch.undo()
     fitted(verbose=1)
     assert "search" not in capsys.readouterr().err

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -210,6 +211,8 @@ class KernelEstimator(
         share, held_out = float(self._option("validation_fraction")), samples.held_out is not None
         train = {"progress_seconds": 0.05, **self._train_options()}
         options: dict[str, Any] = {"calibrate": task.classes is not None and (share > 0 or held_out)}
+        if share > 0 or held_out:
+            options["score"] = True
         if self.intervals:
             options["intervals"] = True
         if self.early_stopping:
@@ -226,6 +229,7 @@ class KernelEstimator(
         return self._fitting(task, samples, seed_from(self.random_state), watch, model=model, train=train, **options)
 
     def _fit(self, task: Task, samples: Samples, callbacks: Iterable[Callback] | None) -> None:
+        start = time.monotonic()
         with progress_bar(self.verbose) as bar:
             fitting = self._prepare(task, samples, callbacks, bar)
             try:
@@ -234,6 +238,7 @@ class KernelEstimator(
                 self._store_results(fitting, task, samples)  # the best weights so far
                 raise
         self._store_results(fitting, task, samples)
+        self.summary_["wall_time"] = time.monotonic() - start
         self._warn_unused_parameters(self.plan_["solver"], self.n_iter_, samples.held_out is not None)
         if self.verbose and self.verbose > 1:
             print(self.plan_["text"], end="")

@@ -35,7 +35,7 @@ def facts(estimator: Any) -> list[tuple[str, str]]:
         size += f", mean of {model.members} models"
     found.append(("size", size + (f"; {estimator._rows:,} training rows" if estimator._rows else "")))
     if plan:
-        found.append(("training", f"solver {plan['solver']}, ridge {plan['ridge']:.3g}, {_seconds(estimator):.1f} s"))
+        found.append(("training", f"solver {plan['solver']}, ridge {plan['ridge']:.3g}" + _time(summary)))
     found.append(("held-out score", _score(estimator, summary)))
     if estimator._task.classes is not None:
         found.append(("classes", _names([str(name) for name in estimator.classes_])))
@@ -52,9 +52,8 @@ def _kernel(model: Any) -> str:
     return name + (f" ({short})" if short else "") + f", columns: {model.preprocess or 'none'}{learned}"
 
 
-def _seconds(estimator: Any) -> float:
-    search = estimator.summary_.get("search", {}).get("seconds") or 0.0
-    return float(estimator.summary_.get("seconds", 0.0)) + (search if search == search else 0.0)
+def _time(summary: dict[str, Any]) -> str:
+    return f"; fitted in {summary['wall_time']:.1f} s" if "wall_time" in summary else ""
 
 
 def _score(estimator: Any, summary: dict[str, Any]) -> str:
@@ -63,9 +62,11 @@ def _score(estimator: Any, summary: dict[str, Any]) -> str:
     if estimator._held_out is not None:
         score, source = estimator.held_out_score()
         return f"{'accuracy' if classes else 'R2'} {score:.4f} on {source}"
-    validation = estimator.history_.get("validation_accuracy" if classes else "validation_loss")
-    if classes and validation is not None and len(validation):
-        return f"accuracy {max(validation):.4f} on validation rows"
+    found = summary.get("held_out")
+    if found and found.get("rows"):
+        score = found.get("accuracy" if classes else "r2")
+        if score is not None:
+            return f"{'accuracy' if classes else 'R2'} {score:.4f} on {int(found['rows']):,} held-out rows"
     search = summary.get("search", {})
     if search.get("steps"):
         what = "R2 of the class outputs" if classes else "R2"

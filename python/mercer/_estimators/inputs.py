@@ -66,7 +66,7 @@ class InputMixin(Part):
             return X, frame
         if frame is None:
             if self.columns is not None:
-                raise ValueError("columns names the columns of a data frame, but X is not one; convert X")
+                raise ValueError("columns: X is not a data frame, so its columns have no names; convert X, or remove columns")
             return K.without_missing(X, K.missing_values(self.missing)), None
         frame = K.with_kinds(K.without_missing(frame, K.missing_values(self.missing)), K.checked_kinds(self.columns, frame))
         return frame, frame

@@ -22,6 +22,18 @@ def in_notebook() -> bool:
     return "ipykernel" in sys.modules
 
 
+def _notebook_output() -> Any:
+    """Return a function that replaces the text of an output of the current cell; None outside of notebooks."""
+    try:
+        from IPython import display, get_ipython
+    except ImportError:
+        return None
+    if get_ipython() is None:
+        return None
+    handle = display.display({"text/plain": ""}, raw=True, display_id=True)
+    return lambda line: handle.update({"text/plain": line}, raw=True)
+
+
 @contextmanager
 def progress_bar(verbose: int | None) -> Iterator[Bar | None]:
     """Show a progress line for the time of a fit: at once if ``verbose``, in notebooks after some seconds if it is None."""
@@ -51,6 +63,9 @@ class Bar:
         self.redraws = in_notebook() or bool(getattr(self.stream, "isatty", lambda: False)())
         self.last, self.line_at, self.length, self.validation = 0.0, self.began, 0, math.nan
         self.first = 0.0, 0.0, 0.0  # seconds, samples and epochs at the end of set-up
+        self.cell: Any = None  # output of the notebook, from the first line on
+        self.uses_cell = stream is None and in_notebook()
+        self.shown = ""
 
     def start(self) -> None:
         """Show that the fit has begun, before its first report."""
@@ -70,7 +85,7 @@ class Bar:
             return
         if p["phase"] is not None:
             self.first = p["seconds"], p["samples"], _passes_done(p)
-            share = f"{p['phase_share'] * 100:3.0f}% " if p["phase_share"] >= 0 else ""
+            share = f"{abs(p['phase_share']) * 100:3.0f}% " if p["phase_share"] >= 0 else ""
             self._write(f"setting up: {share}{p['phase']}, {p['seconds']:.1f} s", False)
             return
         ended = p["pass_samples"] == 0
@@ -105,14 +120,22 @@ class Bar:
     def _write(self, line: str, ended: bool) -> None:
         if time.monotonic() - self.began < self.delay:
             return
-        if self.redraws or ended:
+        if self.uses_cell and self.cell is None:
+            self.cell = _notebook_output()
+            self.uses_cell = self.cell is not None
+        self.shown = line
+        if self.cell:
+            self.cell(line)
+        elif self.redraws or ended:
             self.stream.write("\r" + line.ljust(self.length) if self.redraws else line + "\n")
             self.stream.flush()
             self.length, self.line_at = len(line), time.monotonic()
 
     def close(self) -> None:
-        """End the line, so that later output begins on a new line."""
-        if self.length and self.redraws:
+        """Show that the fit is done, and end the line, so that later output begins on a new line."""
+        if self.shown and self.redraws and not self.shown.startswith("100%"):
+            self._write(f"100% |{'#' * WIDTH}| done, {time.monotonic() - self.began:.1f} s", False)
+        if self.length and self.redraws and not self.cell:
             self.stream.write("\n")
             self.stream.flush()
 
