@@ -16,7 +16,8 @@
  *
  * The scores come from the validation set. Without one, they are cross-validated: three models are each trained on two
  * thirds of the samples and score the remaining third. Units (data/equal_rows.h) are not divided, and classes are
- * evenly divided. Cross-validated scores are also evaluated, of values as well as of classes, if the caller asks for it.
+ * evenly divided. Cross-validated scores are also evaluated, for values as well as for classes, if the caller asks for
+ * it.
  */
 #include "fit/fitting.h"
 
@@ -374,7 +375,9 @@ bool mrc_fit_is_cross_validated(const mercer_fitting *self)
 {
     const mercer_fit_options *options = &self->request->options;
     bool classes = self->info.task == MERCER_TASK_CLASSIFICATION && self->info.outputs > 1;
-    bool wanted = options->validation.score == MERCER_ON || (classes && options->validation.calibrate == MERCER_ON);
+    bool ordered = self->data && self->data->key_kind == MRC_KEYS_TIMES;
+    bool wanted =
+        (options->validation.score == MERCER_ON && !ordered) || (classes && options->validation.calibrate == MERCER_ON);
     bool stored = !self->data || self->data->labels || self->data->y.data;
     return wanted && stored && !self->validation && !options->run.comm;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Expansion of file names with wildcards, and of lists of names. The folder is scanned twice, to count the matches and to
-   copy them, so that one allocation suffices. */
+/* Expansion of file names with wildcards, and of lists of names. The folder is scanned twice, to count the matches and
+   to copy them, so that one allocation suffices. */
 #define _XOPEN_SOURCE 700 /* fnmatch, stat */
 
 #include "data/opening.h"
