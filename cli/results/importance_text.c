@@ -126,7 +126,7 @@ static const json_t *levels_of(const json_t *schema, int64_t column)
     return NULL;
 }
 
-/* ---- The result of a training ------------------------------------------------------------------------------------ */
+/* ---- The result of a training run -------------------------------------------------------------------------------- */
 
 /* Returns the number of columns that a model uses. */
 static int64_t count_columns(const mercer_model *model)
@@ -142,8 +142,8 @@ static int64_t count_columns(const mercer_model *model)
     return list != NULL ? count : info.features;
 }
 
-/* Returns how many rows can be used in the time: a power of 2, by the time of an evaluation of LEAST_ROWS rows; 0 if
-   even these take too long. */
+/* Returns the number of rows that fit into the time: a power of 2, by the time of an evaluation of LEAST_ROWS rows; 0
+   if even these take too long. */
 static int64_t affordable_rows(mercer_model *model, const mercer_dataset *data, double seconds)
 {
     double start = cli_now();

@@ -4,7 +4,7 @@
  *
  * metrics_text.c shows evaluation metrics as lines and tables, as JSON, and as events of a run log. prediction_writer.c
  * writes predictions as csv, tsv, npy, JSON lines or plain text, row by row. importance_text.c shows the importance of
- * columns. fit_summary.c prints the result of a training.
+ * columns. fit_summary.c prints the result of a run.
  */
 #ifndef MERCER_CLI_RESULTS_H
 #define MERCER_CLI_RESULTS_H
@@ -41,7 +41,7 @@ void cli_log_importance(cli_log *log, mercer_model *model, const mercer_dataset 
    for the time. Release with json_decref. */
 json_t *cli_find_importance(mercer_model *model, const mercer_dataset *data, double seconds, cli_bar *bar);
 
-/* ---- The result of a training (fit_summary.c) -------------------------------------------------------------------- */
+/* ---- The result of a training run (fit_summary.c) ---------------------------------------------------------------- */
 
 /* Score on rows that the model was not trained on. */
 typedef struct cli_score {
