@@ -232,9 +232,10 @@ static void log_comparison(const run *r)
                             cli_confusion_json(matrix, r->metrics.all.outputs)));
 }
 
-static json_t *summary_json(const run *r, const cli_metrics *metrics, double seconds)
+static json_t *summary_json(const run *r, const cli_metrics *metrics, const cli_score *score, double seconds)
 {
     json_t *object = cli_summary_json(&r->report, metrics, seconds);
+    json_object_set_new(object, "held_out", cli_score_json(score));
     json_t *members = cli_members_json(r->job.parts.model);
     json_object_set_new(object, "timeline", cli_timeline_json(&r->job.timeline));
     if (members != NULL) json_object_set_new(object, "members", members);
@@ -276,7 +277,7 @@ static int finish_run(run *r)
         cli_log_importance(r->log, job->parts.model, metrics != NULL ? job->parts.validation : job->parts.train);
     cli_timeline_end(&r->job.timeline);
     cli_log_event(r->log, "warnings", json_pack("{so}", "texts", cli_warnings_json()));
-    cli_log_event(r->log, "summary", summary_json(r, metrics, seconds));
+    cli_log_event(r->log, "summary", summary_json(r, metrics, &score, seconds));
     if (r->folder != NULL) {
         r->folder->finished = 1;
         code = cli_folder_write(r->folder, r->v);
@@ -284,8 +285,7 @@ static int finish_run(run *r)
     cli_show_summary(job, &r->report, metrics, seconds);
     cli_show_result(job, &r->report, &score, importance, seconds);
     if (code != CLI_OK || !cli_flag(r->v, "json")) return code;
-    json_t *object = summary_json(r, metrics, seconds);
-    json_object_set_new(object, "held_out", cli_score_json(&score));
+    json_t *object = summary_json(r, metrics, &score, seconds);
     json_object_set_new(object, "importance", importance != NULL ? json_incref(importance) : json_null());
     json_object_set_new(object, "output", cli_json_text(cli_text(r->v, "output")));
     json_object_set_new(object, "kernel", json_string(job->fit.kernel));

@@ -39,8 +39,9 @@ static int take_tables(cli_values *v, int skipped)
     static const char *const sources[] = {"x", "data", "synth"};
     for (size_t i = 0; i < sizeof sources / sizeof sources[0]; i++)
         if (has_text(v, sources[i]) && is_on_command_line(v, sources[i]))
-            return cli_error(CLI_USAGE, "%s: '%s' and --%s both name data; remove one of them", cli_command_name(v),
-                             cli_positional(v, skipped), sources[i]);
+            return cli_error(CLI_USAGE, "%s: '%s' and --%s both name data; %s", cli_command_name(v),
+                             cli_positional(v, skipped), sources[i],
+                             i > 0 ? "remove one of them" : "quote file patterns, or name all tables without --x");
     for (int i = skipped; i < cli_positional_count(v); i++)
         names = cli_append(names, "%s%s", names != NULL ? CLI_FILE_SEPARATOR : "", cli_positional(v, i));
     return set_value(v, "x", names, CLI_FROM_COMMAND);

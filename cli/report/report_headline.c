@@ -66,15 +66,32 @@ typedef struct measure {
     const char *name;
 } measure;
 
+/* Returns the scores of held-out rows; the summary, if it has none. */
+static const json_t *scores_of(const report_run *run)
+{
+    const json_t *held = json_object_get(run->summary, "held_out");
+    return json_is_object(held) ? held : run->summary;
+}
+
+/* Names the rows that the scores are of. */
+static void write_score_rows(page *out, const report_run *run)
+{
+    const json_t *held = json_object_get(run->summary, "held_out");
+    if (report_text(held, "how") == NULL) return;
+    page_print(out, "<small>of %G rows (%s)</small>", report_number(held, "rows"), report_text(held, "how"));
+}
+
 /* Shows the first metric that the summary or the curves contain. */
 static void write_result_card(page *out, const report_run *run, const measure *measures, size_t count, bool percent)
 {
     for (size_t i = 0; i < count; i++) {
-        double value = report_number(run->summary, measures[i].field);
-        if (!isfinite(value) && measures[i].offset) value = last_known_value(run, measures[i].offset);
+        double value = report_number(scores_of(run), measures[i].field);
+        int scored = isfinite(value);
+        if (!scored && measures[i].offset) value = last_known_value(run, measures[i].offset);
         if (!isfinite(value)) continue;
-        page_print(out, percent ? "<div><dt>%s</dt><dd>%.2A</dd></div>\n" : "<div><dt>%s</dt><dd>%.4F</dd></div>\n",
-                   measures[i].name, value);
+        page_print(out, percent ? "<div><dt>%s</dt><dd>%.2A" : "<div><dt>%s</dt><dd>%.4F", measures[i].name, value);
+        if (scored) write_score_rows(out, run);
+        page_add(out, "</dd></div>\n");
         return;
     }
 }
@@ -82,10 +99,11 @@ static void write_result_card(page *out, const report_run *run, const measure *m
 /* Shows the results of a regression: R², the share of explained variance, and errors in units of the target. */
 static void write_regression_cards(page *out, const report_run *run)
 {
-    double mae = report_number(run->summary, "mae");
-    page_print(out, "<div><dt>R²</dt><dd>%.4F<small>of the variance is explained</small></dd></div>\n",
-               report_number(run->summary, "r2"));
-    page_print(out, "<div><dt>RMSE</dt><dd>%.4F", report_number(run->summary, "rmse"));
+    const json_t *scores = scores_of(run);
+    double mae = report_number(scores, "mae");
+    page_print(out, "<div><dt>R²</dt><dd>%.4F", report_number(scores, "r2"));
+    write_score_rows(out, run);
+    page_print(out, "</dd></div>\n<div><dt>RMSE</dt><dd>%.4F", report_number(scores, "rmse"));
     if (isfinite(mae)) page_print(out, "<small>mean absolute error %.4F</small>", mae);
     page_add(out, "</dd></div>\n");
 }
@@ -100,7 +118,7 @@ static void write_result_cards(page *out, const report_run *run)
                                      {"validation_loss", offsetof(report_point, validation_loss), "Validation loss"},
                                      {"train_loss", offsetof(report_point, train_loss), "Training loss"}};
     write_result_card(out, run, accuracies, 3, true);
-    if (isfinite(report_number(run->summary, "r2")))
+    if (isfinite(report_number(scores_of(run), "r2")))
         write_regression_cards(out, run);
     else
         write_result_card(out, run, losses, 3, false);

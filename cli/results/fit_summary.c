@@ -46,13 +46,17 @@ static char *source_name(const cli_values *v)
 
 static char *read_text(const cli_job *job)
 {
-    char rows[CLI_SHORT];
+    char count[CLI_SHORT];
+    const mercer_dataset_info *info = &job->info;
+    int table = info->schema != NULL || info->feature_names != NULL;
     CLI_OWNED(cli_drop) char *name = source_name(job->v);
     CLI_OWNED(cli_drop)
-    char *columns = job->info.schema != NULL ? cli_schema_text(job->info.schema, "columns", job->info.features)
-                                             : cli_data_text(&job->info);
-    if (job->info.schema == NULL) return cli_format("%s: %s", name, columns);
-    return cli_format("%s: %s rows; %s", name, cli_count_text(rows, cli_data_info(job->data).rows), columns);
+    char *columns = info->schema != NULL ? cli_schema_text(info->schema, "columns", info->features)
+                    : table              ? cli_format("%s number%s", cli_count_text(count, info->features),
+                                         info->features == 1 ? "" : "s") /* a table without a schema has only numbers */
+                                         : cli_data_text(info);
+    if (!table) return cli_format("%s: %s", name, columns);
+    return cli_format("%s: %s rows; %s", name, cli_count_text(count, cli_data_info(job->data).rows), columns);
 }
 
 /* Returns the number of missing values and of columns that have some; NULL if there are none. */
@@ -219,7 +223,8 @@ static char *next_command(const cli_job *job)
         return cli_format("mercer eval -m %s --data %s", model, folder);
     }
     if (cli_text(job->v, "x") == NULL) return cli_format("mercer inspect %s", model);
-    if (strcmp(job->info.format, "csv") == 0) return cli_format("mercer predict %s new.csv > predictions.csv", model);
+    if (job->info.feature_names != NULL)
+        return cli_format("mercer predict %s new.%s > predictions.csv", model, job->info.format);
     return cli_format("mercer predict %s new.%s -o predictions.npy", model, job->info.format);
 }
 

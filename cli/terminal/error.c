@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Errors, warnings and notes on stderr: one line each, even if a file name contains line breaks. */
+/* Errors, warnings and notes on stderr: one line each, even if a file name contains line breaks. On a terminal, long
+   lines are wrapped at words. */
 #include "data.h"
 #include "options/options.h"
 #include "ranks/program_ranks.h"
@@ -14,10 +15,11 @@ __attribute__((format(printf, 2, 0))) static void print_line(const char *prefix,
 {
     char text[4096];
     vsnprintf(text, sizeof text, format, arguments);
-    char *shown = cli_visible(text);
+    CLI_OWNED(cli_drop) char *shown = cli_visible(text);
+    CLI_OWNED(cli_drop) char *line = cli_format("%s%s", prefix, shown);
     cli_bar_make_way();
-    fprintf(stderr, "%s%s\n", prefix, shown);
-    free(shown);
+    cli_print_wrapped(stderr, line, 0, cli_is_terminal(stderr) ? cli_width(stderr) : 0);
+    fputc('\n', stderr);
 }
 
 int cli_error(int code, const char *format, ...)

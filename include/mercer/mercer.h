@@ -639,7 +639,8 @@ typedef struct mercer_fit_validation {
     const char *calibrate_to;
     /* Evaluation of predictions for rows that their model was not trained on (mercer_fit_parts.scores). AUTO, OFF: only
        of the validation set, by the caller. ON: also without one, on the rows that `calibrate` would use: up to 5,000
-       samples by cross-validation, with more on 1 in 20 rows, at most 2,000, which are held out. */
+       samples by cross-validation, with more on 1 in 20 rows, at most 2,000, which are held out. With times no rows are
+       held out for the score, because the model needs the latest ones. */
     mercer_switch score;
     int64_t reserved[3];
 } mercer_fit_validation;

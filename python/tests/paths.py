@@ -355,7 +355,7 @@ OPTIONS = [
 NOT_FITTED = {
     "program": {
         "x": "every path gives it", "target": "every path gives it", "output": "every path gives it", "json": "every path gives it",
-        "quiet": "every path gives it", "help": "fits nothing", "print-config": "fits nothing",
+        "quiet": "every path gives it", "verbose": "excludes --quiet", "help": "fits nothing", "print-config": "fits nothing",
         "y": "other file formats", "y-val": "other file formats", "y-format": "other file formats", "raw": "other file formats",
         "features": "libsvm files", "data": "image files", "image": "image files", "synth": "synthetic samples",
         "synth-seed": "synthetic samples", "lambda": "given by its alias --ridge",
@@ -364,7 +364,7 @@ NOT_FITTED = {
     "c": {
         "height": "image files", "width": "image files", "channels": "image files", "comm": "several processes",
         "shards": "plans without processes", "checkpoint": "the file of an unfinished fit", "progress": "a callback",
-        "progress_user": "a callback",
+        "progress_user": "a callback", "score": "only a part of mercer_fit_parts",
     },
 }  # fmt: skip
 # Fields of mercer_train_options that are not options of a fit: the fit sets them, or they are callbacks.
@@ -419,7 +419,7 @@ def join(options):
 
 def program_options():
     """Return the names of all options of mercer train."""
-    text = subprocess.run([program(), "train", "--help"], capture_output=True, text=True, check=True, timeout=60).stdout
+    text = subprocess.run([program(), "train", "--help", "all"], capture_output=True, text=True, check=True, timeout=60).stdout
     return re.findall(r"(?m)^ {2,6}(?:-\w, )?--([a-z-]+)", text)  # deeper lines continue a help text
 
 
@@ -519,7 +519,7 @@ def _run(folder, *arguments):
 
 # Measured fields, warnings, which are compared by themselves, and the origin of a decision, which is "given" for every given
 # option and so no evidence of an effect.
-UNSHOWN = re.compile(r"second|time|phases|flops|bytes|memory|peak|speed|path|output|warnings|origin")
+UNSHOWN = re.compile(r"second|time|phases|flops|bytes|memory|peak|speed|path|output|warnings|origin|importance")  # the rows for importance depend on the time
 
 
 def _shown(value):

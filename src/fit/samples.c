@@ -265,7 +265,8 @@ static mercer_status choose_held(const mercer_fitting *self, int64_t *held)
 {
     const mercer_dataset *data = self->data;
     bool intervals = self->options->validation.intervals == MERCER_ON, times = data->key_kind == MRC_KEYS_TIMES;
-    bool scored = self->options->validation.score == MERCER_ON;
+    /* With times, the latest rows are worth more to the model than to its score. */
+    bool scored = self->options->validation.score == MERCER_ON && !times;
     /* Small datasets are cross-validated instead. With times this would train on later rows than it scores. More
        synthetic samples cost nothing. */
     bool crossed = data->rows <= CROSS_VALIDATED_ROWS && !times && !(scored && data->synth);

@@ -92,7 +92,6 @@ class Features(Case):
             self.assertGreaterEqual(row["root_mean_squared"], row["mean_absolute"])
             self.assertAlmostEqual(row["effect_mean_absolute"], row["mean_absolute"] * row["deviation"], delta=1e-9)
         self.assertIn("feature", self.good("explain", "-m", "m.safetensors", "--x", "v.csv", "--gradients"))
-        self.bad(2, r"--gradients", "explain", "-m", "m.safetensors", "--x", "v.csv")
         self.good("train", *self.common, "--kernel", "linear", "-o", "linear.safetensors", "-q")
         self.bad(1, r"kernel linear", "explain", "-m", "linear.safetensors", "--x", "v.csv", "--gradients")
 

@@ -56,7 +56,7 @@ class Walk(Case):
         rows = {line.split()[0]: line for line in lines}
         self.assertEqual(list(rows), ["read", "target", "result", "columns", "model", "next"])
         self.assertRegex(rows["read"], r"houses\.csv: 240 rows; 3 numbers, 1 category: \d+ features$")
-        self.assertRegex(rows["target"], r"price, \d+ different whole numbers: regression")
+        self.assertRegex(rows["target"], r"price, \d+ distinct whole numbers: regression")
         found = re.search(r"R2 (0\.\d{3}) on 240 held-out rows, by cross-validation \(typical error (\d,\d{3})\); baseline 0$", rows["result"])
         self.assertIsNotNone(found, rows["result"])
         self.assertRegex(rows["columns"], r"columns +area \d\.\d{3}, district \d\.\d{3}.* \(loss of R2 on training rows when shuffled\)$")
@@ -204,12 +204,27 @@ class Score(Case):
         self.assertRegex(text, r"(?m)^result +not measured, because all rows are training rows; use mercer eval with other rows$")
         self.assertIsNone(self.score("--validation-fraction", "0"))
 
+    def test_rows_in_time(self):
+        """The latest rows are not held out for the score, because the model needs them."""
+        rng = random.Random(6)
+        rows = ((i, rng.gauss(0, 1)) for i in range(200))
+        self.write("t.csv", "t,a,y\n" + "".join("%d,%.4f,%.4f\n" % (i, a, 3 * a + i / 100 + rng.gauss(0, 0.1)) for i, a in rows))
+        found = self.answer("train", "t.csv", "--time-column", "t", "-q", *QUICK)
+        self.assertEqual((found["held_out"], found["data"]["rows"]), (None, 200))
+        text = self.run_program("train", "t.csv", "--time-column", "t", "-f", *QUICK).stderr.decode()
+        self.assertRegex(text, r"(?m)^result +R2 -?\d\.\d+ in the search: ")
+
     def test_given_validation_rows(self):
         self.write("t.csv", table(houses(120)))
         self.write("v.csv", table(houses(50, seed=3)))
         text = self.run_program("train", "t.csv", "--target", "price", "--x-val", "v.csv", *QUICK).stderr.decode()
         self.assertRegex(text, r"(?m)^result +R2 0\.\d{3} on 50 validation rows \(typical error")
         self.assertRegex(text, r"(?m)^columns .*\(loss of R2 when shuffled\)$")
+
+    def test_tables_of_numbers(self):
+        self.write("t.csv", noise(120, lambda rng: "%.4f" % rng.gauss(5, 2)))
+        text = self.run_program("train", "t.csv", *QUICK).stderr.decode()
+        self.assertRegex(text, r"^read +t\.csv: 120 rows; 3 numbers\n")
 
 
 class Columns(Case):
@@ -218,15 +233,15 @@ class Columns(Case):
     def test_warnings(self):
         rng = random.Random(4)
         lines = ["%d,note %d,%s,%.2f,%s" % (i + 1, i * 17, "same", rng.gauss(0, 1), "") for i in range(100)]
-        self.write("t.csv", "id,note,kind,a,none,y\n" + "".join("%s,%.3f\n" % (line, float(line.split(",")[3]) * 2) for line in lines))
+        self.write("t.csv", "id,note,kind,a,empty,y\n" + "".join("%s,%.3f\n" % (line, float(line.split(",")[3]) * 2) for line in lines))
         result = self.run_program("train", "t.csv", *QUICK)
         self.assertEqual(result.returncode, 0, result.stderr)
         text = result.stderr.decode()
         self.assertLessEqual(len(text.splitlines()), 15)
-        self.assertRegex(text, r"warning: t\.csv: column 'note' is not used: almost every value is a different text, such as 'note 0'; .*--columns 'note:category'")
+        self.assertRegex(text, r"warning: t\.csv: column 'note' is not used: almost every value is different text, such as 'note 0'; .*--columns 'note:category'")
         self.assertRegex(text, r"warning: t\.csv: column 'kind' is not used: it has one value, 'same'")
-        self.assertRegex(text, r"warning: t\.csv: column 'none' is not used: it is empty")
-        self.assertRegex(text, r"warning: t\.csv: column 'id': has 100 different whole numbers in order, like a row number; .*--drop 'id'")
+        self.assertRegex(text, r"warning: t\.csv: column 'empty' is not used: it is empty")
+        self.assertRegex(text, r"warning: t\.csv: column 'id': has 100 distinct whole numbers in order, like a row number; .*--drop 'id'")
 
     def test_notations_and_missing_values_are_shown(self):
         rng = random.Random(5)

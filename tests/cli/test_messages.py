@@ -19,7 +19,7 @@ ERRORS = [
     (["trian"], 2, "no command 'trian'; did you mean 'train'?"),
     (["--x", "t.csv"], 2, "--x: options follow a command, as in mercer train --x ..."),
     (["convert", "t.csv"], 2, "convert: unexpected argument 't.csv'; see mercer convert --help"),
-    (["train", "t.csv", "--x", "u.csv"], 2, "train: 't.csv' and --x both name data; remove one of them"),
+    (["train", "t.csv", "--x", "u.csv"], 2, "train: 't.csv' and --x both name data; quote file patterns, or name all tables without --x"),
     (["predict", "t.csv", "m.safetensors"], 2, "predict: the model comes first: mercer predict m.safetensors t.csv"),
     (["predict"], 2, "predict: the model is missing: mercer predict MODEL TABLE..."),
     (["predict", "m.safetensors"], 2, "predict: no data; name a table, as in mercer predict MODEL TABLE, or add --data DIR or --synth SPEC"),

@@ -121,7 +121,7 @@ class Refused(Parts):
     def test_files_that_do_not_fit(self):
         self.refuse(66, r"part-\*\.npy: no file matches this pattern")
         self.refuse(66, r"none/part-\*\.npy: .*folder", "none/part-*.npy")
-        self.bad(2, r"'part-2\.npy'; quote file patterns", "train", "--x", "part-1.npy", "part-2.npy")
+        self.bad(2, r"'part-2\.npy' and --x both name data; quote file patterns", "train", "--x", "part-1.npy", "part-2.npy")
         self.cut([60, 60])
         self.write("part-2.npy", npy_bytes("<f8", (60, D), [0.5] * 240))
         self.refuse(65, r"part-2\.npy: has rows of 4 f64, but part-1\.npy has rows of 4 f32")

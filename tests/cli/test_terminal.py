@@ -86,6 +86,17 @@ class Terminal(Case):
         change = re.compile(r"(?m)^(time|memory) .*(\n {12}.*)*$")  # with continuation lines
         self.assertEqual(change.sub("", wide).split(), change.sub("", narrow).split())
 
+    def test_the_search_shows_its_score(self):
+        """While a table is searched, the bar has the current held-out score; the result is wrapped to the terminal."""
+        rows = "".join("%d,%d,%.3f\n" % (i % 17, i % 13, (i % 17) ** 2 / 9 + i % 13) for i in range(400))
+        self.write("t.csv", "a,b,y\n" + rows)
+        text = self.see(run=["train", "t.csv", "--effort", "1"], columns=80)
+        states = self.lines(text)
+        self.assertTrue(any(re.search(r"% search, step \d+ of \d+, held-out R2 [01]\.\d{3}$", state) for state in states), states)
+        tail = text[text.rindex("\033[K") + 3 :]
+        self.assertRegex(tail, r"^result +R2 ")
+        self.assertLessEqual(max(map(len, tail.splitlines())), 80)
+
     def test_colors(self):
         self.assertNotIn("\033[3", self.see(NO_COLOR="1"))
         self.assertNotIn("\033[3", self.see("--color", "never"))
@@ -93,10 +104,13 @@ class Terminal(Case):
 
     def test_warnings(self):
         """A warning of the library is printed once and on its own line, although plans are made several times."""
-        text = self.see("--eigenpairs", "100")
+        text = self.see("--eigenpairs", "100", columns=250)
         self.assertEqual(len(re.findall(r"(?:^|\n|\r\033\[K)mercer: warning: q = 100 eigenpairs are more than a tenth of the 200 centers, [^\r\n]*\n", text)), 1, text)
         self.assertEqual(text.count("warning"), 1)
-        self.assertRegex(self.see("--eigenpairs", "100", "--quiet"), r"^mercer: warning: q = 100 eigenpairs are more than a tenth of the 200 centers, [^\n]*\n$")
+        narrow = self.see("--eigenpairs", "100", "--quiet", columns=60)
+        self.assertLessEqual(max(map(len, narrow.splitlines())), 60)
+        self.assertRegex(" ".join(narrow.split("\n")), r"^mercer: warning: q = 100 eigenpairs are more than a tenth of the 200 centers, ")
+        self.assertRegex(self.see("--eigenpairs", "100", "--quiet", columns=250), r"^mercer: warning: q = 100 eigenpairs are more than a tenth of the 200 centers, [^\n]*\n$")
 
     def test_dumb_and_quiet(self):
         text = self.see("--verbose", TERM="dumb")

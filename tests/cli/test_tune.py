@@ -90,7 +90,7 @@ class Tune(Search):
 
     def test_default(self):
         """Hyperparameters of a table are searched by default, unless the search is off or the table has too few rows."""
-        tuned = ["train", *QUICK, "-o", "m.safetensors"]
+        tuned = ["train", *QUICK, "-o", "m.safetensors", "--verbose"]
         self.assertIn("search: ", self.run_program(*tuned).stderr.decode())
         self.assertNotIn("\nsearch: ", self.run_program(*tuned, "--tune", "off").stderr.decode())
         self.assertIn("\nsearch: before training, effort 1", self.good("plan", *QUICK))

@@ -78,7 +78,7 @@ class Option(extend.Extended):
             output = self.run_command("./most_epochs")
             self.assertRegex(output, r"^epochs 2\n1 .*most_epochs is -1")
         with self.subTest("the program"):
-            self.assertIn("--most-epochs N", self.run_command("build/mercer", "train", "--help"))
+            self.assertIn("--most-epochs N", self.run_command("build/mercer", "train", "--help", "all"))
             plan = json.loads(self.run_command("build/mercer", "plan", *SIZES, "--most-epochs", "2", "--json", "--quiet"))
             self.assertEqual(plan["epochs"], 2)
             plan = json.loads(self.run_command("build/mercer", "plan", *SIZES, "--json", "--quiet"))

@@ -137,7 +137,7 @@ static void test_target_choice(void **state)
         assert_classes(data, "x y", (int32_t[]){0, 1});
         mercer_dataset_free(data);
     }
-    refuse("a,b,c\n1,2,3\n", NULL, MERCER_ERROR_MISMATCH, "3 columns");
+    refuse("a,b,c\n1,2,3\n", NULL, MERCER_ERROR_MISMATCH, "columns: 'a', 'b', 'c'");
     refuse("a,label,class\n1,2,3\n", NULL, MERCER_ERROR_MISMATCH, "several columns could");
     refuse("1,2,3\n4,5,6\n", NULL, MERCER_ERROR_MISMATCH, "--target NAME");
     refuse("a,b,c\n1,2,3\n", "d", MERCER_ERROR_MISMATCH,

@@ -125,6 +125,46 @@ static void test_libsvm(void **state)
     assert_refused(&options, MERCER_ERROR_FORMAT, "part-3: line 2: '2:x'");
 }
 
+/* Joins names in the test's folder into a list. */
+static const char *list_of(const char *const *names)
+{
+    static char list[4096];
+    list[0] = 0;
+    for (int i = 0; names[i]; i++)
+        snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", i > 0 ? "\x1f" : "", in_folder(names[i]));
+    return list;
+}
+
+/* A list of names and patterns is read in its order. Every failing allocation is an error without leaks. */
+static void test_lists(void **state)
+{
+    (void)state;
+    text_files("part", texts("a,b,label\n1,2,cat\n", "a,b,label\n3,4,dog\n", "a,b,label\n5,6,cat\n"));
+    mercer_dataset_options options = data_options(list_of(texts("part-3", "part-[12]")), NULL);
+    mercer_dataset *data = open_with(&options);
+    assert_samples(data, 3, 2, (const double[]){5, 6, 1, 2, 3, 4});
+    mercer_dataset_free(data);
+    int64_t count = 0;
+    for (mercer_status status = MERCER_ERROR_MEMORY; status == MERCER_ERROR_MEMORY; count++) {
+        allocator.requests = 0, allocator.fail_at = count + 1;
+        data = NULL;
+        status = mercer_dataset_open(&data, context, &options);
+        allocator.fail_at = 0;
+        assert_true(status == MERCER_OK || (status == MERCER_ERROR_MEMORY && !data));
+    }
+    assert_true(count > 3);
+    mercer_dataset_free(data);
+    options.x = list_of(texts("part-1", "none"));
+    assert_refused(&options, MERCER_ERROR_MISSING, "none: cannot open");
+    options.x = list_of(texts("part-1", "none-*"));
+    assert_refused(&options, MERCER_ERROR_MISSING, "none-*: no file matches");
+    text_file("odd\x1fname", "a,b,label\n7,8,dog\n"); /* a file of exactly this name is read */
+    options.x = in_folder("odd\x1fname");
+    data = open_with(&options);
+    assert_samples(data, 1, 2, (const double[]){7, 8});
+    mercer_dataset_free(data);
+}
+
 static void test_refused(void **state)
 {
     (void)state;
@@ -166,9 +206,8 @@ static void test_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_csv, clear),
-        cmocka_unit_test_setup(test_targets, clear),
-        cmocka_unit_test_setup(test_libsvm, clear),
+        cmocka_unit_test_setup(test_csv, clear),     cmocka_unit_test_setup(test_targets, clear),
+        cmocka_unit_test_setup(test_libsvm, clear),  cmocka_unit_test_setup(test_lists, clear),
         cmocka_unit_test_setup(test_refused, clear),
     };
     return cmocka_run_group_tests(tests, open_datasets, close_datasets);
