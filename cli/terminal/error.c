@@ -14,10 +14,11 @@ __attribute__((format(printf, 2, 0))) static void print_line(const char *prefix,
 {
     char text[4096];
     vsnprintf(text, sizeof text, format, arguments);
-    char *shown = cli_visible(text);
+    char *named = cli_name_pipes(text), *shown = cli_visible(named);
     cli_bar_make_way();
     fprintf(stderr, "%s%s\n", prefix, shown);
     free(shown);
+    free(named);
 }
 
 int cli_error(int code, const char *format, ...)
@@ -60,7 +61,10 @@ void cli_warn(const char *format, ...)
 json_t *cli_warnings_json(void)
 {
     json_t *list = json_array();
-    for (size_t i = 0; i < printed.count; i++) json_array_append_new(list, cli_json_text(printed.texts[i]));
+    for (size_t i = 0; i < printed.count; i++) {
+        CLI_OWNED(cli_drop) char *named = cli_name_pipes(printed.texts[i]);
+        json_array_append_new(list, cli_json_text(named));
+    }
     return list;
 }
 

@@ -136,8 +136,8 @@ static inline bool is_plain(double value)
     return value >= -3.4028234663852886e38 && value <= 3.4028234663852886e38; /* of float; false for NaN */
 }
 
-/* Returns whether a float is its own cell. The decimal that it stands for, which is at most half a unit of the last place
-   away, is needed only to find the largest rounding error of a column (mrc_cell_number). */
+/* Returns whether a float is its own cell. The decimal that it stands for, which is at most half a unit of the last
+   place away, is needed only to find the largest rounding error of a column (mrc_cell_number). */
 static inline bool is_cell(const mrc_cell_column *column, double value)
 {
     return column->origin == 0 && __builtin_fabs(value) * 0x1p-24 <= column->off;
