@@ -6,6 +6,7 @@
  * An anonymous pipe is read to its end, however long that takes. A named pipe that no program has open for writing is
  * given up after some seconds, so that no command waits forever.
  */
+#include "data.h"
 #include "options/options.h"
 
 #include <errno.h>
@@ -17,7 +18,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-enum { MOST_PIPES = 4, WAIT_MS = 5000, PIECE_BYTES = 1 << 18 };
+enum { MOST_PIPES = 64, WAIT_MS = 5000, PIECE_BYTES = 1 << 18 };
 
 /* Pipes that were copied; filled before other threads start. */
 static struct {
@@ -87,53 +88,89 @@ static int copy_pipe(const char *name, int from, int to)
     }
 }
 
-/* Copies the pipe of an option and sets the option to the copy. */
-static int replace_pipe(cli_values *v, const cli_option *option, const char *name, int from)
+/* Copies a pipe. *out: path of the copy. */
+static int replace_pipe(const char *name, int from, char **out)
 {
-    int to = pipe_count < MOST_PIPES ? open_temporary() : -1;
+    if (pipe_count == MOST_PIPES)
+        return cli_error(CLI_USAGE, "%s: more than %d pipes; save some of them to files", name, MOST_PIPES);
+    int to = open_temporary();
     if (to < 0) return CLI_IO;
     CLI_TRY(copy_pipe(name, from, to));
     snprintf(pipes[pipe_count].path, sizeof pipes[0].path, "/dev/fd/%d", to);
     snprintf(pipes[pipe_count].name, sizeof pipes[0].name, "%s", name);
-    return cli_values_set(v, option, pipes[pipe_count++].path, CLI_FROM_COMMAND, "--x");
+    *out = cli_copy(pipes[pipe_count++].path);
+    return CLI_OK;
 }
 
-/* Opens the file of an option if it is standard input or a pipe. Other files are left to the library. */
-static int open_pipe(cli_values *v, const cli_option *option, const char *path)
+int cli_is_pipe(const char *path)
+{
+    struct stat state;
+    return strcmp(path, "-") == 0 || (stat(path, &state) == 0 && S_ISFIFO(state.st_mode));
+}
+
+/* Finds the file to read for a path: that of standard input, the copy of a pipe, or the path itself. Release *out with
+   free. */
+static int find_file(const cli_values *v, const char *path, char **out)
 {
     struct stat state;
     int standard = strcmp(path, "-") == 0;
     const char *file = standard ? "/dev/stdin" : path, *name = standard ? "standard input" : path;
-    if (stat(file, &state) != 0 || (!standard && !S_ISFIFO(state.st_mode))) return CLI_OK;
-    if (S_ISREG(state.st_mode)) return cli_values_set(v, option, file, CLI_FROM_COMMAND, "--x");
+    *out = NULL;
+    if (!cli_is_pipe(path)) *out = cli_copy(path);
+    if (*out != NULL) return CLI_OK;
+    if (stat(file, &state) != 0) return cli_error(CLI_IO, "%s: cannot be read: %s", name, strerror(errno));
+    if (S_ISREG(state.st_mode)) *out = cli_copy(file);
+    if (*out != NULL) return CLI_OK;
     if (!S_ISFIFO(state.st_mode))
-        return cli_error(CLI_IO,
-                         "standard input: is not a file or a pipe; write the data to it, as in mercer ... < FILE");
+        return cli_error(CLI_IO, "%s: is not a file or a pipe; write the data to it, as in mercer ... < FILE", name);
     if (cli_has(v, "checkpoint") && cli_given(v, "checkpoint"))
         return cli_error(CLI_USAGE,
                          "--checkpoint: %s is a pipe, which a resumed run cannot read again; save it to a file", name);
     int from = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (from < 0) return cli_error(CLI_IO, "%s: cannot be opened: %s", name, strerror(errno));
-    int code = replace_pipe(v, option, name, from);
+    int code = replace_pipe(name, from, out);
     close(from);
     return code;
+}
+
+/* Replaces the pipes in the files of an option; --x may have several. */
+static int open_pipes(cli_values *v, const cli_option *option, const char *files)
+{
+    CLI_OWNED(cli_drop) char *left = cli_copy(files), *all = NULL;
+    for (char *path = left, *next; path != NULL; path = next) {
+        CLI_OWNED(cli_drop) char *file = NULL;
+        next = strpbrk(path, CLI_FILE_SEPARATOR);
+        if (next != NULL) *next++ = '\0';
+        CLI_TRY(find_file(v, path, &file));
+        all = cli_append(all, "%s%s", all != NULL ? CLI_FILE_SEPARATOR : "", file);
+    }
+    return strcmp(all, files) == 0 ? CLI_OK : cli_values_set(v, option, all, CLI_FROM_COMMAND, option->name);
+}
+
+/* Returns the number of times that standard input is among the files of an option. */
+static int count_standard(const char *files)
+{
+    int count = 0;
+    for (const char *at = files; at != NULL; at = strpbrk(at, CLI_FILE_SEPARATOR)) {
+        at += at > files;
+        count += at[0] == '-' && (at[1] == '\0' || strchr(CLI_FILE_SEPARATOR, at[1]) != NULL);
+    }
+    return count;
 }
 
 int cli_open_pipes(cli_values *v)
 {
     static const char *const names[] = {"x", "y", "x-val", "y-val"};
     int standard = 0;
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        const cli_option *option = cli_find_option(cli_values_command(v), names[i]);
-        const char *path = option != NULL ? cli_values_get(v, option) : NULL;
-        if (path == NULL) continue;
-        standard += strcmp(path, "-") == 0;
-        if (standard > 1) return cli_error(CLI_USAGE, "--%s: standard input can be read only once", names[i]);
-    }
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        const cli_option *option = cli_find_option(cli_values_command(v), names[i]);
-        const char *path = option != NULL ? cli_values_get(v, option) : NULL;
-        if (path != NULL) CLI_TRY(open_pipe(v, option, path));
+    for (int pass = 0; pass < 2; pass++) {
+        for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+            const cli_option *option = cli_find_option(cli_values_command(v), names[i]);
+            const char *files = option != NULL ? cli_values_get(v, option) : NULL;
+            if (files == NULL) continue;
+            if (pass == 1) CLI_TRY(open_pipes(v, option, files));
+            standard += pass == 0 ? count_standard(files) : 0;
+            if (standard > 1) return cli_error(CLI_USAGE, "--%s: standard input can be read only once", names[i]);
+        }
     }
     return CLI_OK;
 }

@@ -139,6 +139,8 @@ int cli_take_config(cli_values *v, const json_t *object, const char *from, cli_o
 /* Copies data from standard input ("-") and pipes to temporary files, which the values then name. Returns an exit
    code. */
 int cli_open_pipes(cli_values *v);
+/* Returns whether the path is standard input ("-") or a pipe. */
+int cli_is_pipe(const char *path);
 /* Returns a copy of a message, with the names of those pipes instead of the temporary files. */
 char *cli_name_pipes(const char *text);
 /* Reports required options that are missing. Returns an exit code. */

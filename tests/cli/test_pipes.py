@@ -72,6 +72,14 @@ class Pipes(Case):
         self.same_predictions("--x", "fifo")
         self.assertEqual(writer.wait(), 0)
 
+    def test_several(self):
+        """Positional tables may be pipes, and the default model has a name."""
+        result = self.shell("'%s' train - <(cat t.csv) --target label --drop code " + " ".join(TRAIN) + " < t.csv")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(self.answer("inspect", "model.safetensors")["centers"], 10)
+        result = self.shell("'%s' predict m <(cat t.csv) <(cat t.csv) -q | wc -l")
+        self.assertEqual(result.stdout.split(), ["81"], result.stderr)
+
     def test_messages(self):
         """Messages have the name that the user gave, never that of the temporary file."""
         for text, pattern in ((b"a,label\n1,2,3\n", r"^mercer: standard input: line 2 has more columns"),
