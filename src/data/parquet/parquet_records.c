@@ -286,5 +286,7 @@ mercer_status mrc_parquet_records_read(const mrc_table *table, mrc_csv *csv, mrc
         for (int64_t column = 0; column < table->columns && to->cells; column++)
             if (to->actions[column].column && to->actions[column].act != ACT_PASS) MRC_TRY(read_column(&self, column));
     }
+    /* at the end of a file its pages are released, because a table may have many files */
+    if (csv->line > table->parquet->file.rows) mrc_parquet_rows_begin(table->parquet, 0);
     return MERCER_OK;
 }
