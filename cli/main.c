@@ -31,6 +31,7 @@ static int run_command(const cli_command *command, int count, char **arguments)
     if (cli_has(v, "print-config") && cli_flag(v, "print-config")) return cli_print_config(v);
     CLI_TRY(cli_check_required(v));
     CLI_TRY(cli_check_files(v));
+    CLI_TRY(cli_open_pipes(v));
     CLI_TRY(cli_ranks_open(v));
     CLI_TRY(cli_local_start(v));
     if (cli_comm() == NULL) { /* with several ranks, signals end all ranks together */

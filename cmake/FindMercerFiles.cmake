@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Find the libraries for reading and writing files: jansson (JSON), xxHash (checksums) and zlib (gzip-compressed input).
-# libzstd is optional, for zstd-compressed input.
+# libzstd and liblzma are optional, for input compressed with zstd and xz.
 #
 # Result: MercerFiles_FOUND, MercerFiles_LIBRARIES, MercerFiles_DEFINITIONS and the target MercerFiles::MercerFiles.
 #
@@ -25,7 +25,7 @@ endforeach()
 
 # Optional libraries: name, header, library, and the definition that the sources test.
 set(MercerFiles_DEFINITIONS "")
-foreach(part "zstd:zstd.h:zstd:MERCER_ZSTD")
+foreach(part "zstd:zstd.h:zstd:MERCER_ZSTD" "lzma:lzma.h:lzma:MERCER_XZ")
   string(REPLACE ":" ";" part "${part}")
   list(GET part 0 name)
   list(GET part 1 header)

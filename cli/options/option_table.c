@@ -33,8 +33,8 @@ const char *const cli_groups[] = {"Data", "Model", "Training", "Augmentation", "
 static const cli_option written[] = {
 /*   name, alias, letter, type, metavar, words, default, environment, commands, required, group, help */
     {"x", NULL, 0, CLI_INPUT, "FILE", NULL, NULL, NULL, READS, 0, "Data",
-     "samples in a format of --format, also .gz; a quoted pattern such as 'part-*.npy' reads all matching files as "
-     "one"},
+     "samples in a format of --format, also .gz, .zst, .xz; - for standard input; a quoted pattern such as "
+     "'part-*.npy' reads all matching files as one"},
     {"y", NULL, 0, CLI_INPUT, "FILE", NULL, NULL, NULL, LABELED, 0, "Data",
      "targets (classes or values), one row per sample and one column per output; not needed if the file of --x has "
      "them"},

@@ -136,6 +136,13 @@ int cli_read_environment(cli_values *v);
 int cli_read_config(cli_values *v, const char *path);
 /* Sets values from the keys of a JSON object; `from` names the source in errors. Returns an exit code. */
 int cli_take_config(cli_values *v, const json_t *object, const char *from, cli_origin origin);
+/* Copies data from standard input ("-") and pipes to temporary files, which the values then name. Returns an exit
+   code. */
+int cli_open_pipes(cli_values *v);
+/* Returns whether the path is standard input ("-") or a pipe. */
+int cli_is_pipe(const char *path);
+/* Returns a copy of a message, with the names of those pipes instead of the temporary files. */
+char *cli_name_pipes(const char *text);
 /* Reports required options that are missing. Returns an exit code. */
 int cli_check_required(const cli_values *v);
 /* Checks that no file is both read and written, or written twice, also under different names. Must run before any

@@ -77,6 +77,7 @@ static int stem_length(const char *name)
 static char *model_name(const cli_values *v)
 {
     const char *data = cli_data_name(v);
+    if (has_text(v, "x") && cli_is_pipe(data)) return cli_copy("model.safetensors");
     CLI_OWNED(cli_drop) char *whole = cli_format("%.*s", (int)strcspn(data, CLI_FILE_SEPARATOR), data);
     for (size_t end = strlen(whole); end > 1 && whole[end - 1] == '/';) whole[--end] = '\0';
     const char *slash = strrchr(whole, '/'), *name = slash != NULL ? slash + 1 : whole;

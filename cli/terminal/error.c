@@ -15,11 +15,13 @@ __attribute__((format(printf, 2, 0))) static void print_line(const char *prefix,
 {
     char text[4096];
     vsnprintf(text, sizeof text, format, arguments);
-    CLI_OWNED(cli_drop) char *shown = cli_visible(text);
+    CLI_OWNED(cli_drop) char *named = cli_name_pipes(text);
+    CLI_OWNED(cli_drop) char *shown = cli_visible(named);
     CLI_OWNED(cli_drop) char *line = cli_format("%s%s", prefix, shown);
     cli_bar_make_way();
     cli_print_wrapped(stderr, line, 0, cli_is_terminal(stderr) ? cli_width(stderr) : 0);
-    fputc('\n', stderr);
+    fputc('
+', stderr);
 }
 
 int cli_error(int code, const char *format, ...)
@@ -62,7 +64,10 @@ void cli_warn(const char *format, ...)
 json_t *cli_warnings_json(void)
 {
     json_t *list = json_array();
-    for (size_t i = 0; i < printed.count; i++) json_array_append_new(list, cli_json_text(printed.texts[i]));
+    for (size_t i = 0; i < printed.count; i++) {
+        CLI_OWNED(cli_drop) char *named = cli_name_pipes(printed.texts[i]);
+        json_array_append_new(list, cli_json_text(named));
+    }
     return list;
 }
 

@@ -323,9 +323,9 @@ typedef enum mercer_task {
  *   text           targets only, one per line
  *
  * npy, idx, raw and parquet files are memory-mapped: they may be larger than memory, and must not be modified while in
- * use. gz files and text are read into memory. Names and the labels of idx files are classes. Integers, in integer
- * arrays or in text, are classes if at most 20 of them are distinct; in text each must also occur three times on
- * average, unless only two are distinct. All other targets are values.
+ * use. Compressed files and text are read into memory; zst and xz files need libzstd and liblzma. Names and the labels
+ * of idx files are classes. Integers, in integer arrays or in text, are classes if at most 20 of them are distinct; in
+ * text each must also occur three times on average, unless only two are distinct. All other targets are values.
  *
  * A pattern such as "part-*.npy" (wildcards * ? [0-9] in the file name, not in the folder) stands for all matching
  * files; if a file with exactly that name exists, only that file is read. Rows of the files are concatenated; numbers

@@ -130,7 +130,7 @@ class Case(unittest.TestCase):
             env=environment,
             stdout=options.pop("stdout", subprocess.PIPE),
             stderr=subprocess.PIPE,
-            stdin=subprocess.DEVNULL,
+            stdin=options.pop("stdin", subprocess.DEVNULL),
             timeout=options.pop("timeout", 120) * float(os.environ.get("MERCER_TEST_SLOW", "1")),
             check=False,
             **options,

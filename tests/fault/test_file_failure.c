@@ -184,6 +184,42 @@ static mercer_status read_words(fixture *self)
     return read_data(in_folder("words.csv"), NULL, MERCER_AUTO, 0);
 }
 
+/* Reads a Parquet file: dictionaries, missing values, words with deltas, a target, weights; in memory or spilled. */
+static mercer_status read_parquet_file(const char *name, int64_t spill)
+{
+    mercer_dataset_options options = MERCER_INIT(mercer_dataset_options);
+    mercer_dataset *data = NULL;
+    options.x = in_folder(name), options.target = "label", options.weight_column = "single", options.spill = spill;
+    mercer_status status = mercer_dataset_open(&data, context, &options);
+    mercer_dataset_free(data);
+    return status;
+}
+
+static mercer_status read_parquet(fixture *self)
+{
+    (void)self;
+    return read_parquet_file("dictionary.parquet", 0);
+}
+
+static mercer_status read_parquet_spilled(fixture *self)
+{
+    (void)self;
+    return read_parquet_file("delta.parquet", 1);
+}
+
+static mercer_status read_parquet_texts(fixture *self)
+{
+    (void)self;
+    mercer_dataset_options options = MERCER_INIT(mercer_dataset_options);
+    mercer_column_texts *texts = NULL;
+    const char *const *fields = NULL;
+    options.x = in_folder("dictionary.parquet");
+    mercer_status status = mercer_column_texts_open(&texts, context, &options, "word,day");
+    if (status == MERCER_OK) status = mercer_column_texts_next(texts, &fields);
+    mercer_column_texts_free(texts);
+    return status;
+}
+
 static mercer_status read_libsvm(fixture *self)
 {
     (void)self;
@@ -289,6 +325,9 @@ static const action actions[] = {
     {"read csv, spilled", read_spilled, {NULL}, "/"},
     {"read gzip, spilled", read_gzip, {NULL}, "/"},
     {"read words", read_words, {NULL}, "words.csv"},
+    {"read parquet", read_parquet, {NULL}, "dictionary.parquet"},
+    {"read parquet, spilled", read_parquet_spilled, {NULL}, "/"},
+    {"read texts of parquet", read_parquet_texts, {NULL}, "dictionary.parquet"},
     {"read libsvm", read_libsvm, {NULL}, "in.svm"},
     {"read idx", read_idx, {NULL}, "in-idx2"},
     {"read roles, spilled", read_roles, {NULL}, "/"},
@@ -488,6 +527,14 @@ static void test_every_call(void **state)
     text_file("in-x.csv", text);
     gzip_file("in.csv.gz", text, strlen(text));
     text_file("words.csv", "a,b,c\n1,x,2020-01-01\n2,,2021-02-03\n,y,\n4,x,2022-01-01\n");
+    const char *const stored[] = {"dictionary.parquet", "delta.parquet"};
+    for (int i = 0; i < 2; i++) {
+        char from[512];
+        snprintf(from, sizeof from, MERCER_CORPUS "/parquet/%s", stored[i]);
+        file_bytes bytes = read_bytes(from);
+        write_bytes(in_folder(stored[i]), bytes.data, bytes.count);
+        free(bytes.data);
+    }
     text_file("in.svm", "1 1:2 3:4\n2 2:1\n1 3:7\n");
     byte_file("in-idx2-ubyte",
               "\0\0\x08\x02\0\0\0\x02\0\0\0\x03"

@@ -9,7 +9,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     mrc_input input = fuzz_input(data, size, &budget);
     mercer_status status = MERCER_OK;
     if (size == 0) return 0;
-    if (size >= 2 && data[0] == 0x1f && data[1] == 0x8b) status = mrc_gzip_unpack(&input);
+    if (size >= 2 && data[0] == 0x1f && data[1] == 0x8b) status = mrc_unpack(&input);
     if (status == MERCER_OK) status = mrc_format_find("idx")->parse(&array, &input, NULL);
     if (status == MERCER_OK)
         fuzz_array(&array, &input);

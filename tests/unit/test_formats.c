@@ -84,7 +84,7 @@ static void test_unknown_names(void **state)
     options.y_format = NULL;
     options.x = byte_file("data.npz", "PK\3\4....", 8);
     refused_with_names(&options, MERCER_ERROR_FORMAT, "is a zip archive (npz?); convert it to one of ", false, " and ",
-                       ", also .gz");
+                       ", also .gz, .zst and .xz");
     options.x = byte_file("noise", "\1\0\2\0\3\0\4\0", 8);
     refused_with_names(&options, MERCER_ERROR_FORMAT, "the format is not recognized; set it to one of: ", false, " or ",
                        "");

@@ -62,11 +62,14 @@ static bool has_ending(const mrc_format *format, const char *path, size_t length
     return false;
 }
 
-/* Finds the format by the ending of a file name, before .gz if it has that. */
+/* Finds the format by the ending of a file name, before that of a compression. */
 static const mrc_format *by_ending(const char *path)
 {
     size_t length = strlen(path);
-    if (ends_in(path, length, ".gz")) length -= 3;
+    size_t packed = ends_in(path, length, ".gz") || ends_in(path, length, ".xz") ? 3
+                    : ends_in(path, length, ".zst")                              ? 4
+                                                                                 : 0;
+    length -= packed;
     for (const mrc_format *const *row = mrc_formats; *row; row++)
         if (has_ending(*row, path, length)) return *row;
     return NULL;
@@ -97,11 +100,8 @@ static const char *foreign_name(const mrc_input *input)
         const char *mark;
         int bytes;
         const char *name;
-    } marks[] = {{"PK\3\4", 4, "a zip archive (npz?)"},
-                 {"\x89HDF", 4, "an HDF5 file"},
-                 {"BZh", 3, "compressed with bzip2"},
-                 {"\xfd\x37zXZ", 5, "compressed with xz"},
-                 {"\x28\xb5\x2f\xfd", 4, "compressed with zstd"}};
+    } marks[] = {
+        {"PK\3\4", 4, "a zip archive (npz?)"}, {"\x89HDF", 4, "an HDF5 file"}, {"BZh", 3, "compressed with bzip2"}};
     for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
         if (mrc_input_begins(input, marks[i].mark, marks[i].bytes)) return marks[i].name;
     return NULL;
@@ -119,8 +119,9 @@ static mercer_status find_format(const mrc_format **out, const mrc_input *input,
     }
     const char *foreign = foreign_name(input);
     if (foreign)
-        return mrc_fail(input->context, MERCER_ERROR_FORMAT, "%s: is %s; convert it to one of %s, also .gz",
-                        input->path, foreign, list_names(names, false, " and "));
+        return mrc_fail(input->context, MERCER_ERROR_FORMAT,
+                        "%s: is %s; convert it to one of %s, also .gz, .zst and .xz", input->path, foreign,
+                        list_names(names, false, " and "));
     *out = by_mark(input);
     if (!*out) *out = by_ending(input->path);
     /* a file of samples whose ending belongs to a format for targets */

@@ -43,7 +43,7 @@ mercer_status mrc_input_open(mrc_input *out, mercer_context *context, const char
     out->data = out->map.data;
     out->bytes = out->map.bytes;
     if (out->bytes == 0 && !part) return mrc_fail(context, MERCER_ERROR_FORMAT, "%s: the file is empty", path);
-    return mrc_input_begins(out, "\x1f\x8b", 2) ? mrc_gzip_unpack(out) : MERCER_OK;
+    return mrc_unpack(out);
 }
 
 void mrc_input_close(mrc_input *input)

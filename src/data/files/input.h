@@ -3,7 +3,7 @@
  * data/files: files of samples and targets.
  *
  * pattern.c expands file name patterns. This header declares the memory limit and the content of one file, which is
- * mapped or decompressed from gzip. A file format is an mrc_format (readers.h) in the list of formats.c, which also
+ * mapped or decompressed (unpack.c). A file format is an mrc_format (readers.h) in the list of formats.c, which also
  * detects the format of a file. Array readers (npy.c, idx.c, raw.c) fill an mrc_array (array.h); the other readers
  * (libsvm.c, cifar.c, data/table/csv.c) fill a dataset.
  *
@@ -46,12 +46,12 @@ typedef struct mrc_input {
     bool part;       /* true: one of several files; it may then have no rows, and a text file may be empty */
 } mrc_input;
 
-/* Opens a file, mapped or (budget->copies) read into memory, and decompresses gzip content. */
+/* Opens a file, mapped or (budget->copies) read into memory, and decompresses its content. */
 mercer_status mrc_input_open(mrc_input *out, mercer_context *context, const char *path, mrc_budget *budget, bool part);
 void mrc_input_close(mrc_input *input);
 
-/* Replaces gzip data by the decompressed content. */
-mercer_status mrc_gzip_unpack(mrc_input *input);
+/* Replaces data compressed with gzip, zstd or xz by the decompressed content; changes nothing if they are not. */
+mercer_status mrc_unpack(mrc_input *input);
 
 /* Releases the pages of a mapped file between *done and the read position `at`, once there are at least 1 MiB of them,
    and advances *done. Called while a file is read from start to end, this keeps resident memory small. Has no effect if

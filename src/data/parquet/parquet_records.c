@@ -136,6 +136,13 @@ static inline bool is_plain(double value)
     return value >= -3.4028234663852886e38 && value <= 3.4028234663852886e38; /* of float; false for NaN */
 }
 
+/* Returns whether a float is its own cell. The decimal that it stands for, which is at most half a unit of the last
+   place away, is needed only to find the largest rounding error of a column (mrc_cell_number). */
+static inline bool is_cell(const mrc_cell_column *column, double value)
+{
+    return column->origin == 0 && __builtin_fabs(value) * 0x1p-24 <= column->off;
+}
+
 static mercer_status read_numbers(const part *self)
 {
     const mrc_parquet_rows *rows = self->block->rows;
@@ -143,10 +150,14 @@ static mercer_status read_numbers(const part *self)
     const mrc_parquet_batch *batch = rows->batch;
     mrc_cell_column *to = self->action->column;
     bool plain = self->block->to->plain, real = column->type == MRC_PARQUET_DOUBLE;
-    bool direct = plain && column->kind == MRC_PARQUET_NUMBER && column->type != MRC_PARQUET_FLOAT;
+    bool single = plain && column->type == MRC_PARQUET_FLOAT;
+    bool direct = plain && column->kind == MRC_PARQUET_NUMBER && !single;
     for (int64_t i = 0; i < batch->rows && self->action->act == ACT_NUMBER; i++) {
         double value = real ? batch->reals[i] : (double)batch->integers[i];
-        if (batch->valid[i] && (direct || (plain && mrc_parquet_number(column, batch, i, &value))) && is_plain(value))
+        if (single && batch->valid[i] && is_cell(to, batch->reals[i]) && is_plain(batch->reals[i]))
+            *cell_at(self, i) = (float)batch->reals[i];
+        else if (batch->valid[i] && (direct || (plain && mrc_parquet_number(column, batch, i, &value))) &&
+                 is_plain(value))
             *cell_at(self, i) = mrc_cell_number(to, value);
         else if (!batch->valid[i] && !to->strict)
             *cell_at(self, i) = mrc_note_gap(to);
@@ -275,5 +286,7 @@ mercer_status mrc_parquet_records_read(const mrc_table *table, mrc_csv *csv, mrc
         for (int64_t column = 0; column < table->columns && to->cells; column++)
             if (to->actions[column].column && to->actions[column].act != ACT_PASS) MRC_TRY(read_column(&self, column));
     }
+    /* at the end of a file its pages are released, because a table may have many files */
+    if (csv->line > table->parquet->file.rows) mrc_parquet_rows_begin(table->parquet, 0);
     return MERCER_OK;
 }

@@ -65,7 +65,7 @@ void mrc_parquet_table_close(mrc_table *table)
     if (!self) return;
     const mrc_input *input = table->input;
     mrc_parquet_texts *texts = &self->texts;
-    if (self->readers) mrc_parquet_rows_begin(self, 0);
+    for (int64_t c = 0; self->readers && c < self->file.count; c++) mrc_parquet_reader_close(&self->readers[c]);
     for (int64_t c = 0; self->codes && c < self->file.count; c++) {
         input->budget->used -= self->codes[c].room * (int64_t)sizeof(float);
         mrc_free(input->context, self->codes[c].cells);

@@ -160,13 +160,24 @@ static bool decimal_number(const mrc_parquet_column *column, const mrc_parquet_b
 
 /* ---- Floats ------------------------------------------------------------------------------------------------------ */
 
-/* Returns the decimal exponent of a finite positive number: 10^e <= size < 10^(e + 1). */
+enum { LEAST_TEN = -8, MOST_TEN = 16 };
+
+static const double tens[MOST_TEN - LEAST_TEN + 1] = {1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1e0,
+                                                      1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,
+                                                      1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16};
+
+static double ten(int exponent)
+{
+    return tens[exponent - LEAST_TEN];
+}
+
+/* Returns the decimal exponent of a number in 1e-6 .. 1e15: 10^e <= size < 10^(e + 1). */
 static int exponent_of(double size)
 {
-    int e = (int)floor((ilogb(size) + 0.5) * 0.30102999566398120); /* log10(2); at most one off */
-    while (e < 22 && size >= (e + 1 < 0 ? 1 / (double)power_of_ten(-e - 1) : (double)power_of_ten(e + 1))) e++;
-    while (e > -18 && size < (e < 0 ? 1 / (double)power_of_ten(-e) : (double)power_of_ten(e))) e--;
-    return e;
+    uint64_t bits;
+    memcpy(&bits, &size, sizeof bits);
+    int e = (((int)(bits >> 52) - 1023) * 1233) >> 12; /* 1233 / 4096 is nearly log10(2); at most one too small */
+    return e + (size >= ten(e + 1));
 }
 
 /*
@@ -174,10 +185,11 @@ static int exponent_of(double size)
  * float again. Returns false for sizes outside 1e-6 .. 1e15, and where a product is too near to a tie of two decimals.
  *
  * With m = round(f 10^k) the decimal is m / 10^k, which is rounded once, because m < 2^53 and 10^|k| is exact. The
- * error of f 10^k is below 2^-52 10^9 < 1e-6.
+ * error of f 10^k is below 2^-52 10^9 < 1e-6. A decimal that is off by more than 2^-23 of the float is another float.
  */
 static bool shortest_number(float value, double *out)
 {
+    const double whole_bits = 0x1.8p52, apart = 0x1p-23; /* adding whole_bits rounds to an integer */
     double size = fabs((double)value);
     *out = (double)value;
     if (size == 0) return true;
@@ -185,9 +197,10 @@ static bool shortest_number(float value, double *out)
     int e = exponent_of(size);
     for (int digits = 6; digits <= 9; digits++) {
         int k = digits - 1 - e;
-        double power = (double)power_of_ten(k < 0 ? -k : k), moved = k < 0 ? size / power : size * power;
-        double whole = nearbyint(moved);
-        if (fabs(fabs(moved - whole) - 0.5) < 1e-6) return false;
+        double power = ten(k < 0 ? -k : k), moved = k < 0 ? size / power : size * power;
+        double whole = moved + whole_bits - whole_bits, off = fabs(moved - whole);
+        if (fabs(off - 0.5) < 1e-6) return false;
+        if (off > apart * moved) continue;
         double decimal = k < 0 ? whole * power : whole / power;
         if ((float)decimal != (float)size) continue;
         *out = value < 0 ? -decimal : decimal;

@@ -114,6 +114,7 @@ static mercer_status open_tables(mercer_column_texts *self, mrc_slice *slice)
 /* Sets the read position to the first record of a file. */
 static void begin_file(mercer_column_texts *self, int64_t file)
 {
+    if (self->tables[self->file].parquet) mrc_parquet_rows_begin(self->tables[self->file].parquet, 0);
     self->file = file;
     self->at = self->tables[file].data;
     self->released = self->at.at;
