@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Instruction sets by file name: *_avx2.c, *_avx512.c, *_avx512vnni.c and *_amx.c of src/backends/cpu and
-# src/data/table/cells, and linear_map_avx512.c of src/data/prepare, are compiled for that instruction set. All other files
-# are compiled for the baseline, so that the library loads on any x86-64 processor and selects its micro-kernels at run time.
+# src/data/table/cells, linear_map_avx512.c of src/data/prepare and game_block_*.c of src/explain are compiled for that
+# instruction set. All other files are compiled for the baseline, so that the library loads on any x86-64 processor and selects its micro-kernels at run time.
 # (Link-time optimization is not used, because it would mix the two.)
 #
 # Sets MERCER_X86, MERCER_AMX (Linux, and a compiler that supports it) and mercer_isa_names (for the summary); defines
@@ -46,13 +46,13 @@ function(mercer_apply_isa list_name)
   set(kept "")
   foreach(source IN LISTS ${list_name})
     set(options "")
-    if(source MATCHES "/src/(backends/cpu/.*|data/table/cells/.*|data/prepare/linear_map)_(avx2|avx512|avx512vnni|amx)\\.c$")
+    if(source MATCHES "/src/(backends/cpu/.*|data/table/cells/.*|data/prepare/linear_map|explain/game_block)_(avx2|avx512|avx512vnni|amx)\\.c$")
       if(NOT MERCER_X86 OR (CMAKE_MATCH_2 STREQUAL "amx" AND NOT MERCER_AMX))
         continue()
       endif()
       list(APPEND options ${mercer_isa_${CMAKE_MATCH_2}})
     endif()
-    if(source MATCHES "/src/(backends/cpu/micro/.*|core/(numbers/(changes|random_normal)|matrix)|data/(prepare/(preprocess|preprocess_fit)|schema/(encode|gaps|schema)|synth/synth_[a-z]*))\\.c$")
+    if(source MATCHES "/src/(backends/cpu/micro/.*|core/(numbers/(changes|random_normal)|matrix)|data/(prepare/(preprocess|preprocess_fit)|schema/(encode|gaps|schema)|synth/synth_[a-z]*)|explain/(game_block[a-z0-9_]*|mixture))\\.c$")
       # Elementwise loops, which profit from vectorization. Neither math flag changes a result: sqrt need not set errno,
       # and comparisons may become masks.
       list(APPEND options $<$<CONFIG:Release>:-O3> -fno-math-errno -fno-trapping-math)

@@ -6,6 +6,7 @@
  *   mean absolute  sum_l mean_i |g_ilk|     root mean squared  sqrt(sum_l mean_i g_ilk^2)     g_ilk = d f_l / d x_k
  *
  * and both multiplied by the standard deviation of the feature over the samples, which makes them independent of units.
+ * --shap computes the Shapley values of the columns for each row, block by block.
  */
 #include "commands/commands.h"
 #include "commands/evaluate.h"
@@ -156,17 +157,141 @@ static int explain_permutation(const cli_values *v, mercer_context *context, mer
     return cli_fail_on(context, status, data, cli_data_name(v));
 }
 
+/* ---- Shapley values ---------------------------------------------------------------------------------------------- */
+
+/* Largest number of rows per block, and of values; signals are handled and the bar is drawn between blocks. */
+enum { SHAP_ROWS = 64, SHAP_VALUES = 2 << 20 };
+
+CLI_RELEASE(drop_shap, mercer_shap, mercer_shap_free)
+
+/* Reads up to --background-rows evenly spaced rows of --background. */
+static int read_background(const cli_values *v, mercer_context *context, mercer_model *model, void **rows,
+                           mercer_matrix *out)
+{
+    static const char *const names[] = {"x", "first", "rows"};
+    const char *const values[] = {cli_text(v, "background"), "0", "0"};
+    CLI_OWNED(cli_drop_values) cli_values *with = cli_values_copy(v);
+    CLI_OWNED(cli_drop_dataset) mercer_dataset *data = NULL;
+    for (int i = 0; i < 3; i++)
+        CLI_TRY(cli_values_set(with, cli_find_option(cli_values_command(with), names[i]), values[i], CLI_FROM_COMMAND,
+                               "--background"));
+    CLI_TRY(cli_open_for_model(with, context, model, 1, &data));
+    mercer_dataset_info info = cli_data_info(data);
+    int64_t most = cli_integer(v, "background-rows"), count = info.rows < most ? info.rows : most;
+    CLI_OWNED(cli_drop) int64_t *numbers = cli_allocate(count, sizeof *numbers);
+    for (int64_t i = 0; i < count; i++) numbers[i] = i * info.rows / count;
+    *rows = cli_allocate(count * info.features, (size_t)cli_dtype_size(info.dtype));
+    *out = mercer_matrix_view(*rows, count, info.features, info.dtype);
+    mercer_status status = mercer_dataset_read(data, out, NULL, NULL, NULL, numbers, 0);
+    return status == MERCER_OK ? CLI_OK : cli_fail_on(context, status, data, values[0]);
+}
+
+/* Computes the values of all rows and passes them to `to`. */
+static mercer_status compute_shap(const cli_values *v, mercer_shap *shap, mercer_dataset *data, cli_shap *to)
+{
+    mercer_dataset_info info = cli_data_info(data);
+    int64_t size = to->info.columns * to->info.outputs * (to->pairs ? to->info.columns : 1);
+    int64_t most = size > SHAP_VALUES ? 1 : SHAP_VALUES / size < SHAP_ROWS ? SHAP_VALUES / size : SHAP_ROWS;
+    CLI_OWNED(cli_drop) void *samples = cli_allocate(most * info.features, (size_t)cli_dtype_size(info.dtype));
+    CLI_OWNED(cli_drop) double *values = cli_allocate(most * size, sizeof *values);
+    mercer_status status = MERCER_OK;
+    cli_bar bar;
+    cli_bar_init(&bar, v);
+    for (int64_t first = 0; first < info.rows && status == MERCER_OK && cli_signal() == 0; first += most) {
+        int64_t m = info.rows - first < most ? info.rows - first : most;
+        mercer_matrix X = mercer_matrix_view(samples, m, info.features, info.dtype),
+                      V = mercer_matrix_view(values, m, size, MERCER_F64);
+        status = mercer_dataset_read(data, &X, NULL, NULL, NULL, NULL, first);
+        if (status == MERCER_OK) status = (to->pairs ? mercer_shap_interactions : mercer_shap_values)(shap, &V, &X);
+        if (status == MERCER_OK) cli_shap_put(to, values, m, first + cli_integer(v, "first"));
+        cli_bar_draw(&bar, (double)(first + m) / (double)info.rows, "Shapley values", 0);
+    }
+    cli_bar_clear(&bar);
+    return status;
+}
+
+/* Writes the file of values, if one is asked for, and prints the answer. */
+static int write_shap(const cli_values *v, mercer_context *context, mercer_shap *shap, const mercer_model *model,
+                      mercer_dataset *data)
+{
+    const char *path = cli_text(v, "output"), *given = cli_text(v, "background");
+    CLI_OWNED(cli_shap_close) cli_shap values = {.separator = ',', .pairs = cli_flag(v, "interactions")};
+    cli_output *output = NULL;
+    int stop = 0;
+    if (path != NULL) {
+        CLI_TRY(cli_output_open(&output, path));
+        values.file = cli_output_file(output);
+        values.separator = cli_ends_with(path, ".tsv") ? '\t' : ',';
+    }
+    cli_shap_open(&values, shap, model);
+    cli_shap_begin(&values);
+    mercer_status status = compute_shap(v, shap, data, &values);
+    int code = status == MERCER_OK ? cli_interrupted(&stop) : cli_fail_on(context, status, data, cli_data_name(v));
+    if (code == CLI_OK && stop) code = cli_error(cli_signal_code(), "interrupted; nothing was written");
+    if (code != CLI_OK) {
+        cli_output_drop(output);
+        return code;
+    }
+    if (output != NULL) CLI_TRY(cli_output_close(output));
+    CLI_OWNED(cli_drop)
+    char *background = given != NULL ? cli_format("%" PRId64 " rows of %s", values.info.background_rows, given)
+                                     : cli_format("%" PRId64 " centers of the model", values.info.background_rows);
+    return cli_shap_show(v, &values, background);
+}
+
+static int explain_shap(const cli_values *v, mercer_context *context, mercer_model *model, mercer_dataset *data)
+{
+    CLI_OWNED(cli_drop) void *rows = NULL;
+    CLI_OWNED(drop_shap) mercer_shap *shap = NULL;
+    mercer_matrix background;
+    mercer_shap_options options = MERCER_INIT(mercer_shap_options);
+    int given = cli_text(v, "background") != NULL;
+    cli_catch_signals();
+    if (given) CLI_TRY(read_background(v, context, model, &rows, &background));
+    if (!given) options.rows = cli_integer(v, "background-rows");
+    CLI_TRY(cli_check(context, mercer_model_shap(&shap, model, given ? &background : NULL, &options)));
+    return write_shap(v, context, shap, model, data);
+}
+
+/* ---- The command ------------------------------------------------------------------------------------------------- */
+
+/* Checks, before any file is read, that options fit together. */
+static int check_methods(const cli_values *v)
+{
+    const char *output = cli_text(v, "output");
+    int methods = cli_flag(v, "permutation") + cli_flag(v, "gradients") + cli_flag(v, "shap");
+    if (methods > 1)
+        return cli_error(CLI_USAGE,
+                         "explain: --permutation, --gradients and --shap exclude each other; remove all but one");
+    if (!cli_flag(v, "shap") && cli_flag(v, "interactions"))
+        return cli_error(CLI_USAGE, "--interactions: has no effect without --shap; remove it or add --shap");
+    if (!cli_flag(v, "shap") && (output != NULL || cli_text(v, "background") != NULL))
+        return cli_error(CLI_USAGE, "--%s: has no effect without --shap; remove it or add --shap",
+                         output != NULL ? "output" : "background");
+    if (cli_integer(v, "background-rows") < 1)
+        return cli_error(CLI_USAGE, "--background-rows: %" PRId64 " is too small; use at least 1",
+                         cli_integer(v, "background-rows"));
+    if (cli_text(v, "background") != NULL && cli_text(v, "x") == NULL)
+        return cli_error(CLI_USAGE, "--background: needs samples in a file; add --x FILE");
+    if (output == NULL) return CLI_OK;
+    if (strcmp(output, "-") != 0 && !cli_ends_with(output, ".csv") && !cli_ends_with(output, ".tsv"))
+        return cli_error(CLI_USAGE, "--output: %s: unknown format; use a name that ends in .csv or .tsv, or -", output);
+    if (strcmp(output, "-") == 0 && cli_flag(v, "json"))
+        return cli_error(CLI_USAGE, "--json and --output -: both write to stdout; name an output file");
+    return cli_check_output(output);
+}
+
 int cli_explain(const cli_values *v)
 {
     CLI_OWNED(cli_drop_context) mercer_context *context = NULL;
     CLI_OWNED(cli_drop_model) mercer_model *model = NULL;
     CLI_OWNED(cli_drop_dataset) mercer_dataset *data = NULL;
-    int permutes = !cli_flag(v, "gradients");
+    int permutes = !cli_flag(v, "gradients") && !cli_flag(v, "shap");
     CLI_TRY(cli_check_data(v));
-    if (!permutes && cli_flag(v, "permutation"))
-        return cli_error(CLI_USAGE, "explain: --permutation and --gradients exclude each other; remove one of them");
+    CLI_TRY(check_methods(v));
     CLI_TRY(cli_context(v, &context));
     CLI_TRY(cli_load_model(v, context, &model));
     CLI_TRY(cli_open_for_model(v, context, model, !permutes, &data));
+    if (cli_flag(v, "shap")) return explain_shap(v, context, model, data);
     return (permutes ? explain_permutation : explain_gradients)(v, context, model, data);
 }

@@ -224,26 +224,31 @@ static void put_npy_row(const cli_writer *w, const mercer_matrix *m, int64_t i)
 
 /* ---- Text -------------------------------------------------------------------------------------------------------- */
 
+void cli_put_field(FILE *file, char separator, const char *text)
+{
+    const char special[] = {separator, '"', '\n', '\r', '\0'};
+    if (separator == '\0' || strpbrk(text, special) == NULL) {
+        fputs(text, file);
+        return;
+    }
+    fputc('"', file);
+    for (; *text != '\0'; text++) {
+        if (*text == '"') fputc('"', file);
+        fputc(*text, file);
+    }
+    fputc('"', file);
+}
+
 /* Writes a name as a field, quoted if it contains special characters of the format. */
 static void put_name(const cli_writer *w, const char *name)
 {
-    const char *special = w->form == CLI_FORM_CSV ? ",\"\n\r" : (w->form == CLI_FORM_TSV ? "\t\"\n\r" : "");
     if (w->terminal) { /* escape control characters */
         char *shown = cli_visible(name);
         fputs(shown, w->file);
         free(shown);
         return;
     }
-    if (strpbrk(name, special) == NULL) {
-        fputs(name, w->file);
-        return;
-    }
-    fputc('"', w->file);
-    for (; *name != '\0'; name++) {
-        if (*name == '"') fputc('"', w->file);
-        fputc(*name, w->file);
-    }
-    fputc('"', w->file);
+    cli_put_field(w->file, w->form == CLI_FORM_CSV ? ',' : (w->form == CLI_FORM_TSV ? '\t' : '\0'), name);
 }
 
 static void put_number(const cli_writer *w, double value, int single)

@@ -4,7 +4,8 @@
  *
  * metrics_text.c shows evaluation metrics as lines and tables, as JSON, and as events of a run log. prediction_writer.c
  * writes predictions as csv, tsv, npy, JSON lines or plain text, row by row. importance_text.c shows the importance of
- * columns. fit_summary.c prints the result of a training run.
+ * columns. shap_writer.c writes Shapley values as csv or tsv and shows their means. fit_summary.c prints the result of a
+ * training run.
  */
 #ifndef MERCER_CLI_RESULTS_H
 #define MERCER_CLI_RESULTS_H
@@ -59,6 +60,30 @@ json_t *cli_score_json(const cli_score *score);
 void cli_show_result(const cli_job *job, const mercer_report *report, const cli_score *score, const json_t *importance,
                      double seconds);
 
+/* ---- Shapley values (shap_writer.c) ------------------------------------------------------------------------------ */
+
+/* Shapley values of rows: written to a file, and summarized for the answer of the command. */
+typedef struct cli_shap {
+    mercer_shap_info info;
+    char **columns, **outputs; /* (info.columns), (info.outputs) names; owned */
+    FILE *file;                /* NULL: values are only summarized */
+    char separator;
+    int pairs;        /* interactions: a row and output has (columns, columns) values */
+    double *absolute; /* (columns), or (columns, columns) of pairs: sums of |value| over rows and outputs; owned */
+    int64_t rows;     /* number of rows so far */
+} cli_shap;
+
+/* Fills names and summary for the values of a model; the fields file, separator and pairs are set by the caller. */
+void cli_shap_open(cli_shap *out, const mercer_shap *shap, const mercer_model *model);
+/* Writes the header line. */
+void cli_shap_begin(const cli_shap *shap);
+/* Adds values (rows, outputs columns) f64, or interactions (rows, outputs columns columns). first: number of the first
+   row. */
+void cli_shap_put(cli_shap *shap, const double *values, int64_t rows, int64_t first);
+/* Prints the answer of mercer explain --shap. background: description of the background rows. Returns an exit code. */
+int cli_shap_show(const cli_values *v, const cli_shap *shap, const char *background);
+void cli_shap_close(cli_shap *shap);
+
 /* ---- Predictions (prediction_writer.c) --------------------------------------------------------------------------- */
 
 typedef enum cli_form { CLI_FORM_NPY, CLI_FORM_CSV, CLI_FORM_TSV, CLI_FORM_JSONL, CLI_FORM_TEXT } cli_form;
@@ -81,5 +106,7 @@ void cli_writer_begin(cli_writer *writer, FILE *file, int64_t rows);
 mercer_status cli_writer_put(cli_writer *writer, const mercer_matrix *rows);
 int cli_writer_failed(const cli_writer *writer);
 void cli_writer_free(cli_writer *writer);
+/* Writes a field of separated text, quoted if it contains special characters; separator 0: never quoted. */
+void cli_put_field(FILE *file, char separator, const char *text);
 
 #endif

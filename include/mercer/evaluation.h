@@ -223,6 +223,63 @@ MERCER_API void mercer_importance_free(mercer_importance *importance);
 MERCER_API mercer_status mercer_partial_dependence(mercer_model *model, const mercer_dataset *data, int64_t column,
                                                    double *values, const mercer_matrix *F, int64_t *count);
 
+/* ---- 5. Shapley values ---------------------------------------------------------------------------------------- */
+
+/*
+ * Exact Shapley values of the outputs, for the columns of the table that the model uses (numbered as in
+ * mercer_importance_info). In the game of a row x and a background row b, the columns in a set S have the values of x
+ * and all others those of b; all features of a column switch together. The value of a column is the mean change of the
+ * output when the column switches, over all orders of the columns. Values are means over the background rows, and they
+ * sum to f(x) minus the mean of f over the background.
+ *
+ * Kernels that are products over the features (gaussian, laplace-l1, lpq with p = q) are computed up to rounding.
+ * Other kernels of a distance are written as sums of products; `error` of the information bounds the difference.
+ * Refused with UNSUPPORTED, by name: kernels of the inner product, callbacks, preprocessing unit, metrics that combine
+ * columns, models that ranks share.
+ */
+typedef struct mercer_shap mercer_shap;
+
+typedef struct mercer_shap_options {
+    size_t struct_size;
+    int64_t rows; /* without a background: number of centers of the model that are its background; 0: 100 */
+} mercer_shap_options;
+
+typedef struct mercer_shap_info {
+    size_t struct_size;
+    int64_t columns, outputs;
+    const char *const *names; /* (columns) names of the columns; NULL if unknown */
+    const double *base;       /* (outputs) mean output over the background */
+    int64_t background_rows;
+    int from_centers; /* 1: the background rows are centers of the model, drawn at random with a fixed seed */
+    int transformed;  /* 1: values and base refer to the transformed target (log, rank) */
+    int64_t terms;    /* largest number of products that a kernel of the model is written as; 1: no error */
+    double error;     /* bound of the error of a value, without rounding, in the units of the outputs */
+} mercer_shap_info;
+
+/* Prepares the Shapley values of a model for a background (rows, d), u8, f16, f32 or f64, of samples; nothing of it is
+   borrowed. NULL: centers of the model; each member of a mean has its own. The model must outlive *out and must not be
+   changed meanwhile. Errors: SHAPE, DTYPE, DATA, UNSUPPORTED. */
+MERCER_API mercer_status mercer_model_shap(mercer_shap **out, mercer_model *model, const mercer_matrix *background,
+                                           const mercer_shap_options *options);
+/* Returns the columns, the base values and the error bound. Arrays are borrowed from `shap`. */
+MERCER_API mercer_status mercer_shap_query(const mercer_shap *shap, mercer_shap_info *out);
+/*
+ * Computes the values at the rows of X (m, d): V is (m, outputs columns) f32 or f64, and V[i, l columns + k] is the
+ * value of column k for output l at row i. Arithmetic is double; the result is bitwise identical for any number of
+ * threads and any split of X. Cost per row, background row, center, column and term: about 5 flops for each quadrature
+ * node (at most ceil(columns / 2), usually 4 to 8). Errors: SHAPE, DTYPE, OVERLAP, DATA.
+ */
+MERCER_API mercer_status mercer_shap_values(mercer_shap *shap, const mercer_matrix *V, const mercer_matrix *X);
+/*
+ * Computes the interactions of the columns at the rows of X (m, d): V is (m, outputs columns columns) f32 or f64. For k
+ * and l different, V[i, (o columns + k) columns + l] is half the mean second difference of output o when columns k and
+ * l switch, over all orders (the Shapley interaction index); for k = l it is the rest, so that a line sums to the value
+ * of column k. Symmetric. Cost: about columns / 2 times that of the values. Errors: those of mercer_shap_values.
+ */
+MERCER_API mercer_status mercer_shap_interactions(mercer_shap *shap, const mercer_matrix *V, const mercer_matrix *X);
+/* Releases the prepared values. */
+MERCER_API void mercer_shap_free(mercer_shap *shap);
+
 #ifdef __cplusplus
 }
 #endif

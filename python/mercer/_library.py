@@ -72,6 +72,8 @@ output_metrics: struct_size=z weight=d mse=d rmse=d mae=d r2=d error_median=d er
 evaluation_options: struct_size=z task=i outputs=q rows=q temperature=d interval=d radius=*d memory=q progress=progress_callback progress_user=p class_shift=*d
 permutation_options: struct_size=z repeats=q seed=Q progress=progress_callback progress_user=p
 importance_info: struct_size=z columns=q names=*s drops=*d errors=*d score=d task=i rows=q repeats=q
+shap_options: struct_size=z rows=q
+shap_info: struct_size=z columns=q outputs=q names=*s base=*d background_rows=q from_centers=i transformed=i terms=q error=d
 comm_options: struct_size=z kind=s shards=i deadline=d exchange=s leaving=v(p,i,s) leaving_user=p
 comm_info: struct_size=z rank=i ranks=i shards=i broken=i left_code=i exchanges=q bytes_sent=q bytes_received=q direct=i
 network: struct_size=z ranks=i shards=i bytes_per_second=d latency=d validation_rows=q
@@ -89,7 +91,7 @@ matrix_view=matrix(p,q,q,i) matrix_write_npy=i(p,*matrix,s)
 kernel_parse=i(*kernel,p,s) kernel_print=i(p,p,z,*z,*kernel) kernel_from_callback=i(*kernel,p,i,kernel_callback,p) kernel_list=i(*kernel_info,i) kernel_eval=i(p,*matrix,*kernel,*matrix,*matrix) kernel_matmul=i(p,*matrix,*kernel,*matrix,*matrix,*matrix) kernel_diagonal=i(p,*matrix,*kernel,*matrix)
 dataset_open=i(*p,p,*dataset_options) dataset_from_arrays=i(*p,p,*dataset_arrays) dataset_free=v(p) dataset_query=i(p,*dataset_info) dataset_samples=matrix(p) dataset_labels=*l(p) dataset_synthesize=i(*p,p,s,q,q,Q) dataset_from_columns=i(*p,p,*table_column,q,q,s) dataset_take=i(*p,p,*q,q) dataset_read=i(p,*matrix,*matrix,*l,p,*q,q) dataset_least_error=i(p,*d,q) dataset_fingerprint=i(p,*Q) dataset_checksum=i(p,*Q) dataset_write=i(p,s,s)
 fit=i(*p,p,p,*fit_options,*fit_report) fit_check=i(p,*fit_options) fit_plan=i(p,*plan,*dataset_info,*fit_options,*fit_report)
-model_free=v(p) model_predict=i(p,*matrix,*matrix) model_classify=i(p,*l,*matrix) model_probabilities=i(p,*matrix,*matrix) model_query=i(p,*model_info) model_save=i(p,s,*save_options) model_load=i(*p,p,p,s) model_export=i(p,s,*export_options) model_set_preprocess=i(p,p) model_create=i(*p,p,p,*kernel,*matrix,q,i) model_set_targets=i(p,*d,*d) model_file_header=i(p,p,z,*z,s) model_set_names=i(p,i,*s,q) model_match=i(p,*q,*s,q) model_set_note=i(p,s) model_set_schema=i(p,s) model_set_temperature=i(p,d) model_interval=i(p,*d,d) model_gradient=i(p,*matrix,*matrix)
+model_free=v(p) model_predict=i(p,*matrix,*matrix) model_classify=i(p,*l,*matrix) model_probabilities=i(p,*matrix,*matrix) model_query=i(p,*model_info) model_save=i(p,s,*save_options) model_load=i(*p,p,p,s) model_export=i(p,s,*export_options) model_set_preprocess=i(p,p) model_create=i(*p,p,p,*kernel,*matrix,q,i) model_set_targets=i(p,*d,*d) model_file_header=i(p,p,z,*z,s) model_set_names=i(p,i,*s,q) model_match=i(p,*q,*s,q) model_set_note=i(p,s) model_set_schema=i(p,s) model_set_temperature=i(p,d) model_interval=i(p,*d,d) model_gradient=i(p,*matrix,*matrix) model_shap=i(*p,p,*matrix,*shap_options)
 preprocess_fit=i(*p,p,s,p) preprocess_free=v(p) preprocess_query=i(p,*preprocess_info) preprocess_apply=i(p,*matrix,*matrix)
 format_list=i(*format_info,i)
 source_from_arrays=i(*source,p,*dataset_arrays,Q) source_free=v(*source) source_from_dataset=i(*source,p,*stream_options)
@@ -115,6 +117,7 @@ column_texts_open=i(*p,p,*dataset_options,s) column_texts_names=*s(p,*q) column_
 permutation_importance=i(*p,p,p,*permutation_options)
 importance_query=i(p,*importance_info) importance_free=v(p)
 partial_dependence=i(p,p,q,*d,*matrix,*q)
+shap_query=i(p,*shap_info) shap_values=i(p,*matrix,*matrix) shap_interactions=i(p,*matrix,*matrix) shap_free=v(p)
 comm_create=i(*p,p,*comm_options) comm_create_local=i(*p,*p,i,*comm_options) comm_free=v(p) comm_launched=i(*i) comm_query=i(p,*comm_info) comm_share=i(p,*q,*q,q) comm_broadcast=i(p,p,q) comm_any=i(p,*i,i) comm_agree=i(p,s,p,q) comm_leave=i(p,i,s)
 """
 

@@ -8,7 +8,7 @@ import json
 import os
 import tempfile
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from . import _library as L
 from ._arrays import Array
 from ._context import Context, as_integer, byte_count, fill_options, release_with, seed_from, shared_context
 from ._kernels import Kernel, as_kernel
+
+if TYPE_CHECKING:
+    from ._shap import Explanation
 
 _TASKS = {"auto": 0, "classification": 1, "regression": 2, "unlabeled": 3}
 _TABLES = ("csv", "tsv", "parquet")  # formats whose columns may have a schema
@@ -520,6 +523,26 @@ class Model:
         result = np.empty((x.shape[0], outputs * x.shape[1]))
         self._compute("gradient", A.view(result), A.view(x))
         return result.reshape(x.shape[0], outputs, x.shape[1])
+
+    def shap_values(self, X: Any, background: Any = None, background_rows: int = 100) -> Explanation:
+        """Compute exact Shapley values of the columns of X, an array of features or a data frame.
+
+        The values of a row and the base value, the mean output over the background rows, sum to the output. Of more
+        than ``background_rows`` rows of ``background``, evenly spaced ones are used; None: centers of the model. Only
+        for built-in kernels that are functions of the distance, without a metric that combines columns.
+        """
+        from ._shap import explain  # not at the top, because _shap imports this module
+
+        return explain(self, X, background, background_rows, False)
+
+    def shap_interaction_values(self, X: Any, background: Any = None, background_rows: int = 100) -> Explanation:
+        """Compute the interactions of pairs of columns, ``values`` of shape (m, columns, columns[, outputs]).
+
+        An entry next to the diagonal is half the interaction of two columns; a line sums to the value of its column.
+        """
+        from ._shap import explain
+
+        return explain(self, X, background, background_rows, True)
 
     def _compute(self, name: str, *arguments: Any) -> None:
         with self.kernel.failure:

@@ -67,6 +67,16 @@ class Things:
         L.lib.mercer_importance_free(handle)
         return status
 
+    def shap(self, options, info):
+        """Prepare the Shapley values of a model, query them if info is given, return the status."""
+        handle = C.c_void_p()
+        status = L.lib.mercer_model_shap(C.byref(handle), self.model.handle, None, options)
+        if info is not None:
+            L.check(status, self.context)
+            status = L.lib.mercer_shap_query(handle, info)
+        L.lib.mercer_shap_free(handle)
+        return status
+
     def report(self, **parts):
         """Fit with a report that points to the given parts and return the status."""
         report = L.mercer_fit_report(**parts)
@@ -130,6 +140,8 @@ CALLS = {
     "mercer_output_metrics": lambda t, s: t.evaluated("mercer_evaluation_output", s, 0),
     "mercer_permutation_options": lambda t, s: t.importance(s, None),
     "mercer_importance_info": lambda t, s: t.importance(None, s),
+    "mercer_shap_options": lambda t, s: t.shap(s, None),
+    "mercer_shap_info": lambda t, s: t.shap(None, s),
     "mercer_comm_options": lambda t, s: L.lib.mercer_comm_create(C.byref(t.out), t.context, s),
     "mercer_comm_info": Things.query_comm,
     "mercer_network": lambda t, s: L.lib.mercer_plan_ranks(t.context, L.mercer_rank_plan(), t.plan, t.shape, s),

@@ -4,6 +4,7 @@
  *
  *   gradient.h     gradients of a model's outputs with respect to its samples
  *   importance.h   permutation importance of the columns of a table, partial dependence
+ *   shapley.h      exact Shapley values; mixture.h writes kernels as sums of products, game_block.h has the inner loops
  */
 #ifndef MRC_EXPLAIN_GRADIENT_H
 #define MRC_EXPLAIN_GRADIENT_H

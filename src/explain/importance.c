@@ -22,61 +22,14 @@
 #include "core/stage_progress.h"
 #include "data/dataset.h"
 #include "data/schema/date.h"
-#include "data/schema/schema.h"
+#include "explain/model_columns.h"
 #include "metrics/metrics.h"
-#include "model/model.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { USUAL_REPEATS = 5, MOST_ROWS = 4096, BLOCK_BYTES = 16 << 20, DEPENDENCE_ROWS = 512 };
-
-/* ---- Columns --------------------------------------------------------------------------------------------------- */
-
-/* The columns that a model uses. */
-typedef struct columns {
-    mrc_schema *schema; /* NULL: each feature is a column */
-    int64_t count;
-} columns;
-
-static mercer_status open_columns(columns *out, const mercer_model *model)
-{
-    *out = (columns){.count = mrc_model_features(model)};
-    if (!model->schema) return MERCER_OK;
-    MRC_TRY(mrc_schema_read(&out->schema, model->context, model->schema));
-    out->count = out->schema->used;
-    return MERCER_OK;
-}
-
-static void close_columns(columns *self)
-{
-    mrc_schema_free(self->schema);
-}
-
-/* Returns column `index` of the used columns. */
-static mrc_column column_of(const columns *self, const mercer_model *model, int64_t index)
-{
-    if (!self->schema)
-        return (mrc_column){
-            .name = model->feature_names ? model->feature_names[index] : NULL, .first = index, .width = 1};
-    const mrc_column *column = self->schema->columns;
-    for (;; column++)
-        if (column->kind != MRC_KIND_DROP && index-- == 0) return *column;
-}
-
-static mercer_status copy_names(const columns *self, const mercer_model *model, void **out)
-{
-    const char **list;
-    bool named = true;
-    MRC_SCOPE(scope, model->context);
-    MRC_TRY(mrc_scope_alloc(&scope, &list, self->count, sizeof *list, "names of columns"));
-    for (int64_t j = 0; j < self->count; j++) {
-        list[j] = column_of(self, model, j).name;
-        named = named && list[j];
-    }
-    return named ? mrc_copy_texts(model->context, out, list, self->count) : MERCER_OK;
-}
 
 /* ---- Scores ---------------------------------------------------------------------------------------------------- */
 
@@ -159,11 +112,11 @@ static mercer_status score_permuted(block *self, const mrc_column *column, mrc_r
 /* ---- Permutation ----------------------------------------------------------------------------------------------- */
 
 /* Computes mean and standard error of the decrease for every column, and reports progress. */
-static mercer_status permute(mercer_importance *self, block *rows, const columns *all,
+static mercer_status permute(mercer_importance *self, block *rows, const mrc_model_columns *all,
                              const mercer_permutation_options *options)
 {
     for (int64_t j = 0; j < self->count; j++) {
-        mrc_column column = column_of(all, rows->model, j);
+        mrc_column column = mrc_model_column(all, rows->model, j);
         double mean = 0, squares = 0; /* Welford's algorithm */
         for (int64_t k = 0; k < self->repeats; k++) {
             double s;
@@ -187,12 +140,12 @@ static mercer_status permute(mercer_importance *self, block *rows, const columns
 static mercer_status measure_columns(mercer_importance *self, mercer_model *model, const mercer_dataset *data,
                                      const mercer_permutation_options *options)
 {
-    MRC_OWNED(close_columns) columns all = {0};
+    MRC_OWNED(mrc_model_columns_close) mrc_model_columns all = {0};
     block rows;
     MRC_SCOPE(scope, self->context);
-    MRC_TRY(open_columns(&all, model));
+    MRC_TRY(mrc_model_columns_open(&all, model));
     self->count = all.count;
-    MRC_TRY(copy_names(&all, model, &self->names));
+    MRC_TRY(mrc_model_columns_names(&all, model, &self->names));
     MRC_TRY(mrc_alloc(self->context, &self->drops, self->count, 2 * sizeof(double), "importance of columns"));
     self->errors = self->drops + self->count;
     MRC_TRY(open_block(&rows, &scope, model, data));
@@ -295,14 +248,14 @@ static mercer_status depend(const block *rows, const mrc_column *column, double 
 mercer_status mrc_partial_dependence(mercer_model *model, const mercer_dataset *data, int64_t column, double *values,
                                      const mercer_matrix *F, int64_t *count)
 {
-    MRC_OWNED(close_columns) columns all = {0};
+    MRC_OWNED(mrc_model_columns_close) mrc_model_columns all = {0};
     block rows;
     MRC_SCOPE(scope, model->context);
-    MRC_TRY(open_columns(&all, model));
+    MRC_TRY(mrc_model_columns_open(&all, model));
     if (column < 0 || column >= all.count)
         return mrc_fail(model->context, MERCER_ERROR_ARGUMENT, "column is %lld, but the model has %lld columns",
                         (long long)column, (long long)all.count);
     MRC_TRY(open_block(&rows, &scope, model, data));
-    mrc_column one = column_of(&all, model, column);
+    mrc_column one = mrc_model_column(&all, model, column);
     return depend(&rows, &one, values, F, count);
 }

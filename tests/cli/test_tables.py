@@ -168,7 +168,6 @@ class Tables(Case):
         self.assertNotEqual(told["permutation"], other["permutation"])
         text = self.good("explain", "-m", "m", *more, "--repeats", "1")
         self.assertRegex(text, r"R2 0\.\d+ of 200 rows; each column permuted 1 time\n.*column +decrease of R2 +standard error\n(.*\n)+.*city +\S+ +-")
-        self.bad(2, "--permutation and --gradients exclude each other", "explain", "-m", "m", "--x", "t.csv", "--permutation", "--gradients")
         self.table("u.csv", self.header[:4], [row[:4] for row in self.rows])
         self.bad(65, "u.csv: has no column 'price', the target of the model", "explain", "-m", "m", "--x", "u.csv", "--permutation")
 

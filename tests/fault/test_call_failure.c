@@ -103,6 +103,23 @@ static mercer_status call_gradient(fixture *f)
     return mercer_model_gradient(f->model, &g, &f->x);
 }
 
+static mercer_status call_shap(fixture *f)
+{
+    double values[N * C * D];
+    double pairs[N * C * D * D];
+    mercer_matrix v = mercer_matrix_view(values, N, C * D, MERCER_F64),
+                  squares = mercer_matrix_view(pairs, N, C * D * D, MERCER_F64);
+    mercer_shap *shap = NULL;
+    mercer_shap_info info = MERCER_INIT(mercer_shap_info);
+    mercer_status status = mercer_model_shap(&shap, f->model, &f->x, NULL);
+    assert_true((status == MERCER_OK) == (shap != NULL));
+    if (status == MERCER_OK) status = mercer_shap_query(shap, &info);
+    if (status == MERCER_OK) status = mercer_shap_values(shap, &v, &f->x);
+    if (status == MERCER_OK) status = mercer_shap_interactions(shap, &squares, &f->x);
+    mercer_shap_free(shap);
+    return status;
+}
+
 static mercer_status call_importance(fixture *f)
 {
     mercer_importance *importance = NULL;
@@ -319,6 +336,7 @@ static const struct {
              {"evaluate", call_evaluate, true},
              {"evaluation", call_evaluation, true},
              {"gradient", call_gradient, true},
+             {"Shapley values", call_shap, true},
              {"importance", call_importance, true},
              {"fitting", call_fitting, true},
              {"centers", call_centers, true},

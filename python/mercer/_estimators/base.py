@@ -26,6 +26,7 @@ from .inputs import InputMixin, check_new_missing_values, sort_keys
 from .parameters import PATIENCE, PRECISIONS, ParametersMixin
 from .progress import Tolerance, progress_bar
 from .results import ResultsMixin
+from .shap_values import ShapMixin
 from .show import ShowMixin
 from .streams import StreamMixin
 
@@ -58,7 +59,7 @@ COLUMNS = ("_table", "n_features_in_", "feature_names_in_")  # attributes that d
 
 
 class KernelEstimator(
-    ParametersMixin, InputMixin, StreamMixin, FileMixin, ResultsMixin, ShowMixin, BaseEstimator,
+    ParametersMixin, InputMixin, StreamMixin, FileMixin, ResultsMixin, ShapMixin, ShowMixin, BaseEstimator,
 ):
     """Base class of KernelClassifier and KernelRegressor."""
 

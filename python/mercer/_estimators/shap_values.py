@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Shapley values of estimators."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._shap import Explanation, columns_of
+from .parameters import Part
+
+
+class ShapMixin(Part):
+    """Shapley values of estimators."""
+
+    def shap_values(self, X: Any, background: Any = None, *, background_rows: int = 100) -> Explanation:
+        """Compute exact Shapley values of the columns of X: the reasons of each prediction.
+
+        The values of a row say how much each column moves the output from the base value, the mean output over the
+        background rows, to the output of this row. For classes the outputs are the scores of ``decision_function``
+        before the softmax. A category is one column, and so is a number with the flag of its missing values.
+
+        ``background`` has the columns of X; of more than ``background_rows`` rows, evenly spaced ones are used. By
+        default the background are centers of the model, which are training rows for most center methods. Kernels of the
+        inner product and metrics that combine columns raise an error. docs/explain.md has the definition.
+
+        >>> import mercer
+        >>> X = np.random.default_rng(0).normal(size=(200, 3))
+        >>> model = mercer.KernelRegressor("laplace-l1", tune="off").fit(X, X[:, 0] + X[:, 1] ** 2)
+        >>> found = model.shap_values(X[:5])
+        >>> np.allclose(found.base_values + found.values.sum(1), model.predict(X[:5]), atol=1e-3)
+        True
+        """
+        return self._explanation("shap_values", X, background, background_rows)
+
+    def shap_interaction_values(self, X: Any, background: Any = None, *, background_rows: int = 100) -> Explanation:
+        """Split the values of :meth:`shap_values` into a part of each column and interactions of pairs of columns.
+
+        ``values`` is (m, columns, columns), with a further axis for several outputs. An entry next to the diagonal is
+        half the interaction of two columns; a line sums to the value of its column.
+        """
+        return self._explanation("shap_interaction_values", X, background, background_rows)
+
+    def _explanation(self, method: str, X: Any, background: Any, background_rows: int) -> Explanation:
+        if background is not None and hasattr(self, "model_"):
+            background = self._validate_data(background, reset=False)
+        found: Explanation = self._call_model(X, method, background, background_rows)
+        found.data = columns_of(X, found.feature_names, found.values.shape[1])
+        return found

@@ -1,0 +1,5 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The inner loops of Shapley values compiled for AVX2. */
+#define GAME_SCOPE
+#define GAME_OPS mrc_game_ops_avx2
+#include "explain/game_block_body.h"
