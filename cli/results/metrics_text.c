@@ -33,6 +33,7 @@ static const struct {
     {"f1", "f1", offsetof(mercer_metrics, f1), 0},
     {"calibration_error", "calibration error", offsetof(mercer_metrics, calibration_error), 0},
     {"temperature", "temperature", offsetof(mercer_metrics, temperature), 0},
+    {"curvature", NULL, offsetof(mercer_metrics, curvature), 0},
     {"interval", NULL, offsetof(mercer_metrics, interval), 0},
     {"coverage", NULL, offsetof(mercer_metrics, coverage), 1},
     {"interval_size", NULL, offsetof(mercer_metrics, interval_size), 0},

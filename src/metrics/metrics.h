@@ -57,7 +57,7 @@ struct mercer_evaluation {
     /* (6 c) scratch space for f, for y or p, and for errors; then copies of options.radius and class_shift, and
        `shifted` */
     double *row;
-    double *shifted;  /* (c) scratch space, a part of `row`: scores plus class_shift */
+    double *shifted;  /* (c) scratch space, a part of `row`: curved scores plus class_shift */
     int32_t *members; /* (c) scratch space: classes of a set */
     mrc_scope held;   /* owner of all arrays above */
 };

@@ -373,6 +373,30 @@ static void test_little_memory(void **state)
     mercer_evaluation_free(whole), mercer_evaluation_free(part);
 }
 
+/* Metrics of probabilities with a curvature are those of curved scores; decisions and errors are those of the scores. */
+static void test_curvature(void **state)
+{
+    (void)state;
+    make_rows(3);
+    mercer_evaluation *curved = NULL, *after = NULL, *plain = evaluate(MERCER_TASK_CLASSIFICATION, 3, NULL, NULL);
+    mercer_evaluation_options options = MERCER_INIT(mercer_evaluation_options);
+    mercer_matrix f = view(scores, 0, N, 3);
+    options.task = MERCER_TASK_CLASSIFICATION, options.outputs = 3, options.rows = N, options.temperature = T;
+    options.curvature = 20;
+    assert_succeeds(context, mercer_evaluation_create(&curved, context, &options));
+    assert_succeeds(context, mercer_evaluation_add(curved, &f, NULL, labels, NULL));
+    options.curvature = 0;
+    assert_succeeds(context, mercer_evaluation_create(&after, context, &options));
+    for (int64_t i = 0; i < N; i++)
+        for (int64_t j = 0; j < 3; j++) scores[i][j] = asinh(20 * scores[i][j]) / asinh(20);
+    assert_succeeds(context, mercer_evaluation_add(after, &f, NULL, labels, NULL));
+    mercer_metrics a = query(curved), b = query(after), c = query(plain);
+    assert_true(a.log_loss == b.log_loss && a.brier == b.brier && a.auc == b.auc && a.f1 == b.f1);
+    assert_true(a.calibration_error == b.calibration_error && a.curvature == 20 && b.curvature == 0);
+    assert_true(a.accuracy == c.accuracy && a.mse == c.mse && a.mse != b.mse && a.log_loss != c.log_loss);
+    mercer_evaluation_free(curved), mercer_evaluation_free(after), mercer_evaluation_free(plain);
+}
+
 /* Scores that overflow when they are divided by the temperature can still be ranked. NaN has no rank, and must not
    cause an endless loop. */
 static void test_extreme_scores(void **state)
@@ -381,12 +405,14 @@ static void test_extreme_scores(void **state)
     enum { ROWS = 4, C = 3 };
     static const int32_t classes[ROWS] = {0, 1, 2, 1};
     double f[ROWS][C] = {{1e305, -1e305, 0}, {0, 1e300, -1e300}, {-1, -2, 1e304}, {1, 3, 2}};
+    double most[] = {1e6, 0, 0}; /* curvatures */
     mercer_evaluation_options options = MERCER_INIT(mercer_evaluation_options);
     mercer_matrix F = mercer_matrix_view(f, ROWS, C, MERCER_F64);
     options.task = MERCER_TASK_CLASSIFICATION, options.outputs = C, options.rows = ROWS;
-    for (int unknown = 0; unknown < 2; unknown++) {
+    for (int k = 0; k < 3; k++) {
+        bool unknown = k == 2;
         mercer_evaluation *of = NULL;
-        options.temperature = 1e-6;
+        options.temperature = 1e-6, options.curvature = most[k];
         assert_succeeds(context, mercer_evaluation_create(&of, context, &options));
         if (unknown) { /* bypasses the check of the public function */
             f[2][0] = f[2][1] = f[2][2] = (double)NAN;
@@ -402,6 +428,12 @@ static void test_extreme_scores(void **state)
         mercer_evaluation_free(of);
     }
     static const double refused[] = {1e-320, 9e-7, 1.1e6, -1, INFINITY, NAN};
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        mercer_evaluation *of = NULL;
+        options.temperature = 1, options.curvature = refused[i];
+        assert_fails(context, mercer_evaluation_create(&of, context, &options), MERCER_ERROR_ARGUMENT, "curvature");
+    }
+    options.curvature = 0;
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
         mercer_evaluation *of = NULL;
         options.temperature = refused[i];
@@ -441,10 +473,10 @@ static void test_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_classes),       cmocka_unit_test(test_a_weight_is_a_row_twice),
-        cmocka_unit_test(test_calibration),   cmocka_unit_test(test_roc),
-        cmocka_unit_test(test_sets),          cmocka_unit_test(test_values),
-        cmocka_unit_test(test_little_memory), cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_extreme_scores)};
+        cmocka_unit_test(test_classes),        cmocka_unit_test(test_a_weight_is_a_row_twice),
+        cmocka_unit_test(test_calibration),    cmocka_unit_test(test_roc),
+        cmocka_unit_test(test_sets),           cmocka_unit_test(test_values),
+        cmocka_unit_test(test_little_memory),  cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_extreme_scores), cmocka_unit_test(test_curvature)};
     return cmocka_run_group_tests(tests, open_datasets, close_datasets);
 }
