@@ -37,6 +37,7 @@ static const struct {
     {"interval", NULL, offsetof(mercer_metrics, interval), 0},
     {"coverage", NULL, offsetof(mercer_metrics, coverage), 1},
     {"interval_size", NULL, offsetof(mercer_metrics, interval_size), 0},
+    {"interval_score", "interval score", offsetof(mercer_metrics, interval_score), 0},
 };
 enum { MEASURES = sizeof measures / sizeof measures[0] };
 
@@ -183,6 +184,7 @@ static json_t *each_json(const cli_metrics *metrics, const char *const *names)
             json_object_set_new(one, "error_90", cli_json_real(m.error_90));
         }
         if (isfinite(m.coverage)) json_object_set_new(one, "coverage", cli_json_real(m.coverage));
+        if (isfinite(m.interval_score)) json_object_set_new(one, "interval_score", cli_json_real(m.interval_score));
         json_array_append_new(list, one);
     }
     return list;

@@ -61,7 +61,9 @@ MERCER_API mercer_status mercer_class_sets(mercer_context *context, int32_t *mem
  *   calibration_error   sum over 15 bins of the largest p, equally wide, of their weight |accuracy - mean p| / W
  *
  * Coverage is the share of targets in the model's intervals or class sets; interval_size is the mean width of the
- * intervals or number of classes in the sets. Metrics that do not apply are NaN.
+ * intervals or number of classes in the sets. interval_score of level q (regression) is the mean of the width plus
+ * 2 / (1 - q) times the distance of the target from the interval; the true quantiles minimize it. Metrics that do not
+ * apply are NaN.
  */
 typedef struct mercer_metrics {
     size_t struct_size;
@@ -76,7 +78,8 @@ typedef struct mercer_metrics {
     double temperature;                                                /* T */
     double interval, coverage, interval_size; /* level of the intervals or sets, their coverage and mean size; NaN
                                                  without intervals */
-    double curvature; /* curvature of the scores; 0: none */
+    double curvature;                         /* curvature of the scores; 0: none */
+    double interval_score;                    /* regression, with a level */
 } mercer_metrics;
 
 /* Metrics of one output, or of one class against the rest. Metrics that do not apply are NaN. */
@@ -87,6 +90,7 @@ typedef struct mercer_output_metrics {
     double precision, recall, f1, auc; /* classification. precision: hits per sample predicted as the class; recall:
                                           hits per sample of the class */
     double coverage, interval_size;    /* of the intervals of the output; of the sets of samples of the class */
+    double interval_score;             /* regression, with a level */
 } mercer_output_metrics;
 
 /* Options of an evaluation. mercer_evaluate sets task, outputs and rows itself, from the dataset. */

@@ -67,8 +67,8 @@ shape: struct_size=z samples=q centers=q features=q outputs=q points=i weights=i
 speed: struct_size=z product=d plain=d to_device=d from_device=d median=d
 fit_parts: struct_size=z train=p validation=p model=p trainer=p scores=p
 decision: struct_size=z stage=s name=s origin=s value=s text=s
-metrics: struct_size=z rows=q outputs=q ranked_rows=q task=i weight=d mse=d rmse=d mae=d r2=d error_median=d error_90=d error_99=d error_max=d accuracy=d log_loss=d brier=d auc=d f1=d calibration_error=d temperature=d interval=d coverage=d interval_size=d curvature=d
-output_metrics: struct_size=z weight=d mse=d rmse=d mae=d r2=d error_median=d error_90=d error_99=d error_max=d precision=d recall=d f1=d auc=d coverage=d interval_size=d
+metrics: struct_size=z rows=q outputs=q ranked_rows=q task=i weight=d mse=d rmse=d mae=d r2=d error_median=d error_90=d error_99=d error_max=d accuracy=d log_loss=d brier=d auc=d f1=d calibration_error=d temperature=d interval=d coverage=d interval_size=d curvature=d interval_score=d
+output_metrics: struct_size=z weight=d mse=d rmse=d mae=d r2=d error_median=d error_90=d error_99=d error_max=d precision=d recall=d f1=d auc=d coverage=d interval_size=d interval_score=d
 evaluation_options: struct_size=z task=i outputs=q rows=q temperature=d interval=d radius=*d memory=q progress=progress_callback progress_user=p class_shift=*d curvature=d
 permutation_options: struct_size=z repeats=q seed=Q progress=progress_callback progress_user=p
 importance_info: struct_size=z columns=q names=*s drops=*d errors=*d score=d task=i rows=q repeats=q

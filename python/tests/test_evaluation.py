@@ -126,6 +126,9 @@ def test_intervals_agree_with_the_program(tmp_path):
     data = Dataset(tmp_path / "x.npy", tmp_path / "y.npy", task="regression")
     found = mercer.evaluate(model.model_, data, interval=0.8)
     assert found["coverage"] == pytest.approx(((y[400:] >= low) & (y[400:] <= high)).mean())
+    level = found["interval"]
+    missed = np.maximum(0, low - y[400:]) + np.maximum(0, y[400:] - high)
+    assert found["interval_score"] == pytest.approx((high - low + 2 / (1 - level) * missed).mean())
     assert found["r2"] == pytest.approx(model.score(X[400:], y[400:]))
     with pytest.raises(ValueError, match="no intervals"):
         KernelRegressor(centers=20).fit(X, y).predict_interval(X)

@@ -233,7 +233,8 @@ mercer_status mercer_evaluation_query(const mercer_evaluation *evaluation, merce
                            .interval = evaluation->options.radius ? evaluation->options.interval : none};
     ours.rmse = ours.mae = ours.r2 = ours.error_median = ours.error_90 = ours.error_99 = ours.error_max = none;
     ours.accuracy = ours.log_loss = ours.brier = ours.auc = ours.f1 = ours.calibration_error = none;
-    ours.temperature = ours.curvature = ours.coverage = ours.interval_size = none;
+    ours.temperature = ours.curvature = none;
+    ours.coverage = ours.interval_size = ours.interval_score = none;
     MRC_TRY((evaluation->classes ? mrc_class_metrics : mrc_value_metrics)(evaluation, &ours));
     return mrc_write_struct(evaluation->context, out, &ours, MRC_STRUCT(mercer_metrics), "out");
 }
@@ -253,7 +254,8 @@ mercer_status mercer_evaluation_output(const mercer_evaluation *evaluation, merc
     MRC_TRY(check_index(evaluation, index));
     ours.mse = ours.rmse = ours.mae = ours.r2 = none;
     ours.error_median = ours.error_90 = ours.error_99 = ours.error_max = none;
-    ours.precision = ours.recall = ours.f1 = ours.auc = ours.coverage = ours.interval_size = none;
+    ours.precision = ours.recall = ours.f1 = ours.auc = none;
+    ours.coverage = ours.interval_size = ours.interval_score = none;
     MRC_TRY((evaluation->classes ? mrc_class_each : mrc_value_each)(evaluation, index, &ours));
     return mrc_write_struct(evaluation->context, out, &ours, MRC_STRUCT(mercer_output_metrics), "out");
 }

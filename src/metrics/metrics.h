@@ -43,6 +43,7 @@ struct mercer_evaluation {
     /* (c) sums for coverage and size. Values: w if |f - y| <= radius, and 2 w radius. Classes, over samples of the
        class: w if the class is in the set, and w times the size of the set */
     double *covered, *sizes;
+    double *missed; /* (c) values: sum of w max(0, |f - y| - radius) */
 
     double *confusion; /* (c, c) weight of samples of class i that were predicted as class j; NULL for values */
     double log_loss, brier;

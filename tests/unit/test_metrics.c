@@ -169,7 +169,8 @@ static void check_classes(int64_t c, const double *given)
     assert_true(c > 2 || most == bound(1));
     assert_that(fabs(found.auc - mean) <= most, "AUC %.17g, not %.17g", found.auc, mean);
     assert_that(fabs(found.f1 - f1) <= bound(1), "F1 %g, not %g", found.f1, f1);
-    assert_true(isnan(found.r2) && isnan(found.mae) && isnan(found.coverage) && found.temperature == T);
+    assert_true(isnan(found.r2) && isnan(found.mae) && isnan(found.coverage) && isnan(found.interval_score));
+    assert_true(found.temperature == T);
     mercer_evaluation_free(of);
 }
 
@@ -314,25 +315,30 @@ static void check_values(int64_t c, const double *given)
     static const double radius[MOST] = {99, 101, 98, 102, 100};
     mercer_evaluation *of = evaluate(MERCER_TASK_REGRESSION, c, given, radius);
     mercer_metrics found = query(of);
-    long double squared = 0, absolute = 0, spread = 0, all = 0, covered = 0;
+    long double squared = 0, absolute = 0, spread = 0, all = 0, covered = 0, score = 0;
     for (int64_t i = 0; i < N; i++) all += weight(given, i);
     for (int64_t j = 0; j < c; j++) {
-        long double mean = 0, own = 0, off = 0;
+        long double mean = 0, own = 0, off = 0, misses = 0;
         for (int64_t i = 0; i < N; i++) mean += weight(given, i) * (long double)targets[i][j] / all;
         for (int64_t i = 0; i < N; i++) {
             long double e = (long double)scores[i][j] - targets[i][j], w = weight(given, i);
             own += w * e * e, off += w * (targets[i][j] - mean) * (targets[i][j] - mean);
             absolute += w * fabsl(e), covered += fabsl(e) <= radius[j] ? w : 0;
+            /* level 1/2: 2 / (1 - level) = 4 */
+            misses += w * (2 * (long double)radius[j] + 4 * fmaxl(0, fabsl(e) - radius[j]));
         }
+        score += misses;
         mercer_output_metrics one = query_output(of, j);
         assert_that(fabs(one.rmse - (double)sqrtl(own / all)) <= bound(200), "rmse %g", one.rmse);
         assert_true(one.error_90 == plain_quantile(j, j + 1, given, 0.9));
+        assert_that(fabs(one.interval_score - (double)(misses / all)) <= bound(600), "score %g", one.interval_score);
         squared += own, spread += off;
     }
     assert_that(fabs(found.mse - (double)(squared / all / c)) <= bound(4e4), "mse %g", found.mse);
     assert_that(fabs(found.mae - (double)(absolute / all / c)) <= bound(200), "mae %g", found.mae);
     assert_that(fabs(found.r2 - (double)(1 - squared / spread)) <= bound(4e4) * 100, "r2 %g", found.r2);
     assert_that(fabs(found.coverage - (double)(covered / all / c)) <= bound(1), "coverage %g", found.coverage);
+    assert_that(fabs(found.interval_score - (double)(score / all / c)) <= bound(600), "score %g", found.interval_score);
     assert_true(found.error_median == plain_quantile(0, c, given, 0.5));
     assert_true(found.error_99 == plain_quantile(0, c, given, 0.99));
     assert_true(found.error_max == plain_quantile(0, c, given, 1) && isnan(found.auc) && isnan(found.accuracy));

@@ -3,14 +3,12 @@
 
 from __future__ import annotations
 
-import ctypes as C
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 
-from .. import _arrays as A
 from .. import _device as D
 from .._arrays import Array
 from .._kernels import Kernel
