@@ -47,9 +47,9 @@ const cli_command cli_commands[] = {
      "samples and outputs, with one-hot y for a classifier. Regression also reports rmse, mae, r2 and quantiles of "
      "the absolute error. Classification also reports AUC (for more than two classes the mean of each against the "
      "rest), log loss, Brier score, F1 (mean over classes) and calibration error. Models with intervals also report "
-     "the coverage. Targets are read from the target column of the model, unless --target or --y is given. "
-     "docs/math.md has the formulas. --json prints these metrics, rows and seconds, and the results of --each and "
-     "--confusion.",
+     "the coverage, and for regression the interval score. Targets are read from the target column of the model, "
+     "unless --target or --y is given. docs/math.md has the formulas. --json prints these metrics, rows and seconds, "
+     "and the results of --each and --confusion.",
      "mercer eval houses.safetensors test.csv\n"
      "mercer eval -m model.safetensors --x test.npy --y labels.npy --json\n"
      "mercer eval -m model.safetensors --data fashion-mnist --confusion",

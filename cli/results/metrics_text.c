@@ -33,9 +33,11 @@ static const struct {
     {"f1", "f1", offsetof(mercer_metrics, f1), 0},
     {"calibration_error", "calibration error", offsetof(mercer_metrics, calibration_error), 0},
     {"temperature", "temperature", offsetof(mercer_metrics, temperature), 0},
+    {"curvature", NULL, offsetof(mercer_metrics, curvature), 0},
     {"interval", NULL, offsetof(mercer_metrics, interval), 0},
     {"coverage", NULL, offsetof(mercer_metrics, coverage), 1},
     {"interval_size", NULL, offsetof(mercer_metrics, interval_size), 0},
+    {"interval_score", "interval score", offsetof(mercer_metrics, interval_score), 0},
 };
 enum { MEASURES = sizeof measures / sizeof measures[0] };
 
@@ -182,6 +184,7 @@ static json_t *each_json(const cli_metrics *metrics, const char *const *names)
             json_object_set_new(one, "error_90", cli_json_real(m.error_90));
         }
         if (isfinite(m.coverage)) json_object_set_new(one, "coverage", cli_json_real(m.coverage));
+        if (isfinite(m.interval_score)) json_object_set_new(one, "interval_score", cli_json_real(m.interval_score));
         json_array_append_new(list, one);
     }
     return list;

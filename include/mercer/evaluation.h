@@ -18,14 +18,16 @@ extern "C" {
 
 /* ---- 1. Probabilities and intervals --------------------------------------------------------------------------- */
 
-/* Sets the temperature T of mercer_model_probabilities, 1e-6 .. 1e6; 0: the default, 0.25, which counts as not
-   calibrated. Model files save it. Errors: DATA. */
-MERCER_API mercer_status mercer_model_set_temperature(mercer_model *model, double temperature);
-/* Finds the T > 0 that minimizes the log loss of the probabilities softmax(scores / T): scores (n, c) f32 or f64 of
-   samples that the model was not trained on, their labels (n) in 0 .. c - 1, weights (n) >= 0 or NULL. The result is
-   0.25 for fewer than 8 samples or 2 classes. Errors: SHAPE, DTYPE, DATA. */
-MERCER_API mercer_status mercer_temperature(mercer_context *context, double *out, const mercer_matrix *scores,
-                                            const int32_t *labels, const double *weights);
+/* Sets temperature T and curvature k of the probabilities softmax(g(f) / T), g(f) = asinh(k f) / asinh(k). T: 1e-6 ..
+   1e6, or 0 for the default, 0.25, which counts as not calibrated. k: 1e-3 .. 1e6, or 0 for g(f) = f, as it must be
+   without T. Model files save both. Errors: DATA. */
+MERCER_API mercer_status mercer_model_set_calibration(mercer_model *model, double temperature, double curvature);
+/* Finds the temperature and curvature that minimize the log loss of the probabilities: scores (n, c) f32 or f64 of
+   samples that the model was not trained on, their labels (n) in 0 .. c - 1, weights (n) >= 0 or NULL. The curvature is
+   0 unless it lowers the log loss of all samples together by more than log(n) / 2. The result is 0.25 and 0 for fewer
+   than 8 samples or 2 classes. Errors: SHAPE, DTYPE, DATA, MEMORY. */
+MERCER_API mercer_status mercer_calibrate(mercer_context *context, double *temperature, double *curvature,
+                                          const mercer_matrix *scores, const int32_t *labels, const double *weights);
 
 /*
  * Computes intervals that contain a share `level` (between 0 and 1) of the targets of new rows, from the errors on rows
@@ -48,7 +50,7 @@ MERCER_API mercer_status mercer_class_sets(mercer_context *context, int32_t *mem
  *   r2            1 - sum w (f - y)^2 / sum w (y - mean y)^2
  *   error_...     quantiles of |f - y| over rows and outputs: the smallest e such that 50, 90, 99, 100 % are at most e
  *
- * Classification, p = softmax(f / T):
+ * Classification, p = softmax((g(f) + class_shift) / T), g(f) = asinh(curvature f) / asinh(curvature):
  *
  *   accuracy      share of rows whose largest output is their class (for ties, the first one)
  *   log_loss      mean of -log p of the true class
@@ -59,7 +61,9 @@ MERCER_API mercer_status mercer_class_sets(mercer_context *context, int32_t *mem
  *   calibration_error   sum over 15 bins of the largest p, equally wide, of their weight |accuracy - mean p| / W
  *
  * Coverage is the share of targets in the model's intervals or class sets; interval_size is the mean width of the
- * intervals or number of classes in the sets. Metrics that do not apply are NaN.
+ * intervals or number of classes in the sets. interval_score of level q (regression) is the mean of the width plus
+ * 2 / (1 - q) times the distance of the target from the interval; the true quantiles minimize it. Metrics that do not
+ * apply are NaN.
  */
 typedef struct mercer_metrics {
     size_t struct_size;
@@ -74,6 +78,8 @@ typedef struct mercer_metrics {
     double temperature;                                                /* T */
     double interval, coverage, interval_size; /* level of the intervals or sets, their coverage and mean size; NaN
                                                  without intervals */
+    double curvature;                         /* curvature of the scores; 0: none */
+    double interval_score;                    /* regression, with a level */
 } mercer_metrics;
 
 /* Metrics of one output, or of one class against the rest. Metrics that do not apply are NaN. */
@@ -84,6 +90,7 @@ typedef struct mercer_output_metrics {
     double precision, recall, f1, auc; /* classification. precision: hits per sample predicted as the class; recall:
                                           hits per sample of the class */
     double coverage, interval_size;    /* of the intervals of the output; of the sets of samples of the class */
+    double interval_score;             /* regression, with a level */
 } mercer_output_metrics;
 
 /* Options of an evaluation. mercer_evaluate sets task, outputs and rows itself, from the dataset. */
@@ -102,8 +109,10 @@ typedef struct mercer_evaluation_options {
        MERCER_ERROR_CALLBACK. NULL: none. */
     mercer_progress_callback progress;
     void *progress_user;       /* passed to `progress` */
-    const double *class_shift; /* (outputs) shifts of the scores: probabilities are softmax((f + shift) / T). Copied;
-                                  NULL: none, in mercer_evaluate those of the model */
+    const double *class_shift; /* (outputs) shifts of the curved scores. Copied; NULL: none, in mercer_evaluate those of
+                                  the model */
+    double curvature;          /* curvature of the scores, 1e-3 .. 1e6; 0: none, or in mercer_evaluate without a
+                                  temperature that of the model */
 } mercer_evaluation_options;
 
 /* Sums over rows of predictions and targets, from which metrics are computed. */

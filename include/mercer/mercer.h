@@ -627,9 +627,9 @@ typedef struct mercer_fit_validation {
        out; otherwise rows are drawn at random. If a file without groups and times is larger than a quarter of the
        memory, its last rows are held out. For synthetic samples, later samples of the sequence are held out. */
     double fraction;
-    /* Fit of the temperature of class probabilities on the validation set. AUTO: if there is a validation set. ON: also
-       without one: with up to 5,000 samples by cross-validation, with more on 5 % of the rows, at most 2,000, which are
-       held out. */
+    /* Fit of temperature and curvature of class probabilities on the validation set. AUTO: if there is a validation
+       set. ON: also without one: with up to 5,000 samples by cross-validation, with more on 5 % of the rows, at most
+       2,000, which are held out. */
     mercer_switch calibrate;
     /* Storage of errors on held-out rows in the model, for mercer_model_interval. AUTO: if there is a validation set.
        ON: also without one, on 10 % of the rows, at most 2,000, which are held out. */
@@ -774,11 +774,12 @@ typedef struct mercer_fit_report {
     char kernel[MERCER_KERNEL_TEXT];        /* kernel function, in the units of preprocessed samples */
     char preprocess[64];                    /* preprocessing, as text */
     char center_method[16];                 /* method of the options; or all, given, checkpoint */
-    double temperature; /* T of softmax(f(x) / T); NaN: not calibrated; 0.25: there were no rows to calibrate on */
+    double temperature; /* T of the probabilities; NaN: not calibrated; 0.25: there were no rows to calibrate on */
     int effort;         /* effort of search and training, 1 to 5 */
     int64_t members;    /* number of models whose predictions are averaged. Other fields describe the first one, except
                            for validation results, which are those of the average */
     double predicted_seconds; /* predicted wall-clock time of the fit, by the measured speed of the machine */
+    double curvature;         /* curvature of the class scores (evaluation.h); 0: none; NaN: not calibrated */
 } mercer_fit_report;
 
 /* Fits a model to a dataset with targets. options and report may be NULL. The dataset may be released after the call.
@@ -804,9 +805,10 @@ MERCER_API mercer_status mercer_model_predict(mercer_model *model, const mercer_
    Errors: as mercer_model_predict; the content of labels is then undefined. */
 MERCER_API mercer_status mercer_model_classify(mercer_model *model, int32_t *labels, const mercer_matrix *X);
 
-/* Computes class probabilities P = softmax(f(X) / T); P is (m, c), f32 or f64. The temperature T was fitted to held-out
-   rows (mercer_fit_validation.calibrate). Without calibration T is 0.25: the order of the classes is then right, but
-   the values are not calibrated. Errors: as mercer_model_predict; the content of P is then undefined. */
+/* Computes class probabilities P = softmax((g(f(X)) + class_shift) / T), see mercer_model_info; P is (m, c), f32 or
+   f64. Temperature and curvature were fitted to held-out rows (mercer_fit_validation.calibrate). Without calibration T
+   is 0.25: the order of the classes is then right, but the values are not calibrated. Errors: as mercer_model_predict;
+   the content of P is then undefined. */
 MERCER_API mercer_status mercer_model_probabilities(mercer_model *model, const mercer_matrix *P,
                                                     const mercer_matrix *X);
 
@@ -833,7 +835,8 @@ typedef struct mercer_model_info {
        "log": g(y) = log(y + shift). "rank": normal quantile of the rank, linear between the ranks of the training
        targets and constant beyond them. */
     const char *target_curve;
-    /* Probabilities are softmax((f + class_shift) / temperature). A fit with class weights sets the shifts to
+    /* Probabilities are softmax((g(f) + class_shift) / temperature), g(f) = asinh(curvature f) / asinh(curvature), or
+       f if curvature is 0. A fit with class weights sets the shifts to
        -temperature log(weight), so that probabilities are those of the unweighted population while the largest score,
        the decision, follows the weights. */
     double temperature;
@@ -845,6 +848,7 @@ typedef struct mercer_model_info {
        their own kernel, preprocessing, centers and weights. A single model has one member. */
     const mercer_model *const *members;
     int64_t member_count;
+    double curvature; /* curvature of the class scores; 0: none */
 } mercer_model_info;
 
 /* Describes a model. */

@@ -58,12 +58,13 @@ def evaluate_handle(model: Model, dataset: Any) -> dict[str, Any]:
 
 def measure(
     F: Any, y: Any, *, classification: bool = False, sample_weight: Any = None, temperature: float = 1.0,
-    each: bool = False,
+    curvature: float = 0.0, each: bool = False,
 ) -> dict[str, Any]:
     """Compute metrics of predictions F (m, c) for targets y.
 
     y has values (m,) or (m, c), or class numbers (m,) if ``classification``. For classes, F has scores, and
-    probabilities are softmax(F / temperature); for known probabilities p, pass log p and temperature 1. The C header
+    probabilities are softmax(F / temperature); for known probabilities p, pass log p and temperature 1. A curvature k
+    replaces F by asinh(k F) / asinh(k), as :attr:`Model.curvature` does. The C header
     ``mercer/evaluation.h`` defines the metrics. ``each`` adds the metrics of each class or output.
 
     >>> found = measure([[0.0, 1.0], [1.0, 0.0], [0.2, 0.4]], [1, 0, 0], classification=True)
@@ -73,7 +74,7 @@ def measure(
     context, handle = shared_context(), C.c_void_p()
     scores = A.columns(F, "F", np.dtype(np.float64))
     options = L.mercer_evaluation_options(outputs=scores.shape[1], rows=scores.shape[0], temperature=temperature)
-    options.task = L.TASK_CLASSIFICATION if classification else L.TASK_REGRESSION
+    options.task, options.curvature = L.TASK_CLASSIFICATION if classification else L.TASK_REGRESSION, curvature
     weights = A.weights(sample_weight, scores.shape[0])
     targets = None if classification else A.columns(y, "y", np.dtype(np.float64))
     labels = np.ascontiguousarray(y, np.int32) if classification else None

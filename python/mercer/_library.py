@@ -48,8 +48,8 @@ fit_run: seed=Q memory=q precision=i checkpoint=s model=p comm=p shards=i progre
 fit_options: struct_size=z data=fit_data validation=fit_validation kernel=fit_kernel centers=fit_centers search=fit_search train=*train_options run=fit_run
 search_report: struct_size=z skipped=s error=d ridge=d seconds=d rows=q held_out=q cut=i steps=*matrix centers=q3 center_errors=d3 more_centers=d
 center_report: struct_size=z iterations=q error=d reseeded=q seconds=d
-fit_report: struct_size=z training=*report search=*search_report choice=*center_report rows=q validation_rows=q samples=q centers=q largest_centers=q memory=q device_memory=q points=i kernel=c256 preprocess=c64 center_method=c16 temperature=d effort=i members=q predicted_seconds=d
-model_info: struct_size=z features=q outputs=q size=q labels=*s label_count=q feature_names=*s target_names=*s target_count=q schema=s note=s kernel=*kernel preprocess=p centers=matrix weights=matrix target_offset=*d target_scale=*d target_curve=s temperature=d calibrated=i class_shift=*d interval_task=i interval_rows=d members=*p member_count=q
+fit_report: struct_size=z training=*report search=*search_report choice=*center_report rows=q validation_rows=q samples=q centers=q largest_centers=q memory=q device_memory=q points=i kernel=c256 preprocess=c64 center_method=c16 temperature=d effort=i members=q predicted_seconds=d curvature=d
+model_info: struct_size=z features=q outputs=q size=q labels=*s label_count=q feature_names=*s target_names=*s target_count=q schema=s note=s kernel=*kernel preprocess=p centers=matrix weights=matrix target_offset=*d target_scale=*d target_curve=s temperature=d calibrated=i class_shift=*d interval_task=i interval_rows=d members=*p member_count=q curvature=d
 save_options: struct_size=z centers=i weights=i
 export_options: struct_size=z format=s name=s
 preprocess_info: struct_size=z spec=s features=q width=q identity=i metric=matrix kernel=*kernel blend=matrix
@@ -67,9 +67,9 @@ shape: struct_size=z samples=q centers=q features=q outputs=q points=i weights=i
 speed: struct_size=z product=d plain=d to_device=d from_device=d median=d
 fit_parts: struct_size=z train=p validation=p model=p trainer=p scores=p
 decision: struct_size=z stage=s name=s origin=s value=s text=s
-metrics: struct_size=z rows=q outputs=q ranked_rows=q task=i weight=d mse=d rmse=d mae=d r2=d error_median=d error_90=d error_99=d error_max=d accuracy=d log_loss=d brier=d auc=d f1=d calibration_error=d temperature=d interval=d coverage=d interval_size=d
-output_metrics: struct_size=z weight=d mse=d rmse=d mae=d r2=d error_median=d error_90=d error_99=d error_max=d precision=d recall=d f1=d auc=d coverage=d interval_size=d
-evaluation_options: struct_size=z task=i outputs=q rows=q temperature=d interval=d radius=*d memory=q progress=progress_callback progress_user=p class_shift=*d
+metrics: struct_size=z rows=q outputs=q ranked_rows=q task=i weight=d mse=d rmse=d mae=d r2=d error_median=d error_90=d error_99=d error_max=d accuracy=d log_loss=d brier=d auc=d f1=d calibration_error=d temperature=d interval=d coverage=d interval_size=d curvature=d interval_score=d
+output_metrics: struct_size=z weight=d mse=d rmse=d mae=d r2=d error_median=d error_90=d error_99=d error_max=d precision=d recall=d f1=d auc=d coverage=d interval_size=d interval_score=d
+evaluation_options: struct_size=z task=i outputs=q rows=q temperature=d interval=d radius=*d memory=q progress=progress_callback progress_user=p class_shift=*d curvature=d
 permutation_options: struct_size=z repeats=q seed=Q progress=progress_callback progress_user=p
 importance_info: struct_size=z columns=q names=*s drops=*d errors=*d score=d task=i rows=q repeats=q
 shap_options: struct_size=z rows=q
@@ -91,7 +91,7 @@ matrix_view=matrix(p,q,q,i) matrix_write_npy=i(p,*matrix,s)
 kernel_parse=i(*kernel,p,s) kernel_print=i(p,p,z,*z,*kernel) kernel_from_callback=i(*kernel,p,i,kernel_callback,p) kernel_list=i(*kernel_info,i) kernel_eval=i(p,*matrix,*kernel,*matrix,*matrix) kernel_matmul=i(p,*matrix,*kernel,*matrix,*matrix,*matrix) kernel_diagonal=i(p,*matrix,*kernel,*matrix)
 dataset_open=i(*p,p,*dataset_options) dataset_from_arrays=i(*p,p,*dataset_arrays) dataset_free=v(p) dataset_query=i(p,*dataset_info) dataset_samples=matrix(p) dataset_labels=*l(p) dataset_synthesize=i(*p,p,s,q,q,Q) dataset_from_columns=i(*p,p,*table_column,q,q,s) dataset_take=i(*p,p,*q,q) dataset_read=i(p,*matrix,*matrix,*l,p,*q,q) dataset_least_error=i(p,*d,q) dataset_fingerprint=i(p,*Q) dataset_checksum=i(p,*Q) dataset_write=i(p,s,s)
 fit=i(*p,p,p,*fit_options,*fit_report) fit_check=i(p,*fit_options) fit_plan=i(p,*plan,*dataset_info,*fit_options,*fit_report)
-model_free=v(p) model_predict=i(p,*matrix,*matrix) model_classify=i(p,*l,*matrix) model_probabilities=i(p,*matrix,*matrix) model_query=i(p,*model_info) model_save=i(p,s,*save_options) model_load=i(*p,p,p,s) model_export=i(p,s,*export_options) model_set_preprocess=i(p,p) model_create=i(*p,p,p,*kernel,*matrix,q,i) model_set_targets=i(p,*d,*d) model_file_header=i(p,p,z,*z,s) model_set_names=i(p,i,*s,q) model_match=i(p,*q,*s,q) model_set_note=i(p,s) model_set_schema=i(p,s) model_set_temperature=i(p,d) model_interval=i(p,*d,d) model_gradient=i(p,*matrix,*matrix) model_shap=i(*p,p,*matrix,*shap_options)
+model_free=v(p) model_predict=i(p,*matrix,*matrix) model_classify=i(p,*l,*matrix) model_probabilities=i(p,*matrix,*matrix) model_query=i(p,*model_info) model_save=i(p,s,*save_options) model_load=i(*p,p,p,s) model_export=i(p,s,*export_options) model_set_preprocess=i(p,p) model_create=i(*p,p,p,*kernel,*matrix,q,i) model_set_targets=i(p,*d,*d) model_file_header=i(p,p,z,*z,s) model_set_names=i(p,i,*s,q) model_match=i(p,*q,*s,q) model_set_note=i(p,s) model_set_schema=i(p,s) model_set_calibration=i(p,d,d) model_interval=i(p,*d,d) model_gradient=i(p,*matrix,*matrix) model_shap=i(*p,p,*matrix,*shap_options)
 preprocess_fit=i(*p,p,s,p) preprocess_free=v(p) preprocess_query=i(p,*preprocess_info) preprocess_apply=i(p,*matrix,*matrix)
 format_list=i(*format_info,i)
 source_from_arrays=i(*source,p,*dataset_arrays,Q) source_free=v(*source) source_from_dataset=i(*source,p,*stream_options)
@@ -109,7 +109,7 @@ plan_shape=i(p,*plan,*shape,*train_options) plan_ranks=i(p,*rank_plan,*plan,*sha
 measure_speed=i(p,*speed,*kernel,*shape)
 trainer_create=i(*p,p,p,*train_options) trainer_free=v(p) trainer_plan=i(p,*plan,*source) trainer_fit=i(p,*source,*report) trainer_step=i(p,*matrix,*matrix,*d) trainer_finish=i(p) trainer_report=i(p,*report) trainer_resume=i(p,s) trainer_checkpoint=i(p) trainer_spectrum=i(p,*d,q,*q)
 fitting_open=i(*p,p,p,*fit_options) fitting_prepare=i(p,*plan) fitting_run=i(p,*fit_report) fitting_centers=i(p,*matrix) fitting_query=i(p,*fit_report) fitting_parts=i(p,*fit_parts) fitting_decision=i(p,i,*decision,*i) fitting_take_model=i(p,*p) fitting_free=v(p)
-temperature=i(p,*d,*matrix,*l,*d)
+calibrate=i(p,*d,*d,*matrix,*l,*d)
 class_sets=i(p,*l,*matrix,d)
 evaluate=i(*p,p,p,*evaluation_options)
 evaluation_create=i(*p,p,*evaluation_options) evaluation_add=i(p,*matrix,*matrix,*l,*d) evaluation_free=v(p) evaluation_query=i(p,*metrics) evaluation_output=i(p,*output_metrics,q) evaluation_confusion=*d(p) evaluation_curve=i(p,s,q,*d,*d,q,*q)

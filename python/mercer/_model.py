@@ -334,12 +334,34 @@ class Model:
 
     @property
     def temperature(self) -> float:
-        """Temperature T of :meth:`probabilities`; 0.25 if it is unknown. Setting it to 0 makes it unknown."""
+        """Temperature T of :meth:`probabilities`; 0.25 if it is unknown. Setting it to 0 makes it unknown.
+
+        Setting it keeps the :attr:`curvature`, and setting it to 0 removes it.
+        """
         return float(self._info().temperature)
 
     @temperature.setter
     def temperature(self, temperature: float) -> None:
-        self.context.call("mercer_model_set_temperature", self.handle, float(temperature))
+        curvature = self.curvature if temperature else 0.0
+        self.context.call("mercer_model_set_calibration", self.handle, float(temperature), curvature)
+
+    @property
+    def curvature(self) -> float:
+        """Curvature k of the scores in :meth:`probabilities`, asinh(k f) / asinh(k); 0 without. Setting it keeps T."""
+        return float(self._info().curvature)
+
+    @curvature.setter
+    def curvature(self, curvature: float) -> None:
+        info = self._info()
+        temperature = info.temperature if info.calibrated else 0.0
+        self.context.call("mercer_model_set_calibration", self.handle, float(temperature), float(curvature))
+
+    def _calibrate(self, scores: Any, labels: Any) -> None:
+        """Fit temperature and curvature to the scores of samples that the model was not trained on."""
+        temperature, curvature = C.c_double(), C.c_double()
+        numbers = A.view(scores), A.integers(labels), None
+        self.context.call("mercer_calibrate", self.context.handle, temperature, curvature, *numbers)
+        self.context.call("mercer_model_set_calibration", self.handle, temperature.value, curvature.value)
 
     labels = _names("labels", "label_count", L.NAMES_LABELS, "Names of the classes, or None.")
     feature_names = _names(
@@ -479,7 +501,11 @@ class Model:
         return self._apply("predict", X, (info.outputs,), np.float64 if wide else A.NUMPY[info.weights.dtype], out)
 
     def probabilities(self, X: Any) -> Any:
-        """Compute class probabilities (m, c): softmax(f(X) / T), where T is the :attr:`temperature`."""
+        """Compute class probabilities (m, c): softmax(g(f(X)) / T), T the :attr:`temperature`.
+
+        g(f) = asinh(k f) / asinh(k), k the :attr:`curvature`; without curvature g(f) = f. A fit with class weights
+        shifts g(f) by class.
+        """
         return self._apply("probabilities", X, (self._info().outputs,), np.float64)
 
     def classify(self, X: Any) -> Any:

@@ -126,11 +126,59 @@ def test_intervals_agree_with_the_program(tmp_path):
     data = Dataset(tmp_path / "x.npy", tmp_path / "y.npy", task="regression")
     found = mercer.evaluate(model.model_, data, interval=0.8)
     assert found["coverage"] == pytest.approx(((y[400:] >= low) & (y[400:] <= high)).mean())
+    level = found["interval"]
+    missed = np.maximum(0, low - y[400:]) + np.maximum(0, y[400:] - high)
+    assert found["interval_score"] == pytest.approx((high - low + 2 / (1 - level) * missed).mean())
     assert found["r2"] == pytest.approx(model.score(X[400:], y[400:]))
     with pytest.raises(ValueError, match="no intervals"):
         KernelRegressor(centers=20).fit(X, y).predict_interval(X)
     with pytest.raises(ValueError, match="level is|intervals"):
         model.predict_interval(X, 0.999)
+
+
+def curved_problem(n=3000):
+    """One feature that is the probability of class 1."""
+    rng = np.random.default_rng(5)
+    X = rng.beta(0.5, 0.5, size=(n, 1))
+    return X, (rng.random(n) < X[:, 0]).astype(int)
+
+
+def test_curvature(tmp_path):
+    X, y = curved_problem()
+    model = KernelClassifier(n_centers=50, ridge=1.0, random_state=0).fit(X[:2000], y[:2000])
+    assert model.curvature_ == model.model_.curvature > 0
+    P, F = model.predict_proba(X[2000:]), model.model_.predict(X[2000:]).astype(float)
+    g = np.arcsinh(model.curvature_ * F) / np.arcsinh(model.curvature_) / model.temperature_
+    assert np.allclose(P[:, 1], 1 / (1 + np.exp(g[:, 0] - g[:, 1])), atol=1e-12)
+    assert np.array_equal(P.argmax(axis=1), model.predict(X[2000:]))
+    known = mercer.measure(
+        F, y[2000:], classification=True, temperature=model.temperature_, curvature=model.curvature_
+    )
+    straight = mercer.measure(F, y[2000:], classification=True, temperature=0.3)
+    assert known["log_loss"] < straight["log_loss"] and known["accuracy"] == straight["accuracy"]
+    model.model_.save(tmp_path / "m")
+    again = Model.load(tmp_path / "m")
+    assert again.curvature == model.curvature_ and np.array_equal(again.probabilities(X[2000:]), P)
+    again.curvature = 0
+    again.temperature = 0.3
+    assert np.isclose(mercer.measure(again.predict(X[2000:]), y[2000:], classification=True, temperature=0.3)["log_loss"],
+                      -np.log(again.probabilities(X[2000:])[np.arange(1000), y[2000:]]).mean())
+    again.curvature = 20
+    again.temperature = 0
+    assert again.curvature == 0 and again.temperature == 0.25
+    with pytest.raises(ValueError, match="no temperature"):
+        again.curvature = 20
+    with pytest.raises(ValueError, match="curvature is -1"):
+        mercer.measure(F, y[2000:], classification=True, curvature=-1)
+
+
+def test_curvature_of_a_stream():
+    X, y = curved_problem(4000)
+    model = KernelClassifier(n_centers=50, ridge=1.0, random_state=0)
+    for begin in range(0, 4000, 100):
+        model.partial_fit(X[begin : begin + 100], y[begin : begin + 100], classes=[0, 1])
+    assert model.curvature_ == model.model_.curvature > 0
+    assert model.temperature_ == model.model_.temperature
 
 
 def test_class_weights_are_weights_of_samples():

@@ -64,6 +64,9 @@ static mercer_status check_options(mercer_context *context, const mercer_evaluat
     if (options->temperature != 0 && !mrc_in_range(options->temperature, MRC_TEMPERATURE_LEAST, MRC_TEMPERATURE_MOST))
         return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: temperature is %g; it must be in %g .. %g",
                         options->temperature, MRC_TEMPERATURE_LEAST, MRC_TEMPERATURE_MOST);
+    if (options->curvature != 0 && !mrc_in_range(options->curvature, MRC_CURVATURE_LEAST, MRC_CURVATURE_MOST))
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: curvature is %g; it must be in %g .. %g (0: none)",
+                        options->curvature, MRC_CURVATURE_LEAST, MRC_CURVATURE_MOST);
     for (int64_t j = 0; options->class_shift && j < options->outputs; j++)
         if (!isfinite(options->class_shift[j]))
             return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: class_shift[%lld] is not finite", (long long)j);
@@ -192,7 +195,10 @@ mercer_status mercer_evaluate(mercer_evaluation **out, mercer_model *model, cons
         return mrc_fail(context, MERCER_ERROR_SHAPE, "data: %lld outputs, but the model has %lld",
                         (long long)data->outputs, (long long)model->weights.cols);
     ours.task = data->task, ours.outputs = data->outputs, ours.rows = data->rows;
-    if (ours.temperature == 0) ours.temperature = mrc_model_temperature(model);
+    if (ours.temperature == 0) {
+        ours.temperature = mrc_model_temperature(model);
+        if (ours.curvature == 0) ours.curvature = model->calibration.curvature;
+    }
     if (!ours.class_shift) ours.class_shift = model->calibration.shift;
     MRC_TRY(check_options(context, &ours));
     MRC_SCOPE(scope, context);
@@ -227,7 +233,8 @@ mercer_status mercer_evaluation_query(const mercer_evaluation *evaluation, merce
                            .interval = evaluation->options.radius ? evaluation->options.interval : none};
     ours.rmse = ours.mae = ours.r2 = ours.error_median = ours.error_90 = ours.error_99 = ours.error_max = none;
     ours.accuracy = ours.log_loss = ours.brier = ours.auc = ours.f1 = ours.calibration_error = none;
-    ours.temperature = ours.coverage = ours.interval_size = none;
+    ours.temperature = ours.curvature = none;
+    ours.coverage = ours.interval_size = ours.interval_score = none;
     MRC_TRY((evaluation->classes ? mrc_class_metrics : mrc_value_metrics)(evaluation, &ours));
     return mrc_write_struct(evaluation->context, out, &ours, MRC_STRUCT(mercer_metrics), "out");
 }
@@ -247,7 +254,8 @@ mercer_status mercer_evaluation_output(const mercer_evaluation *evaluation, merc
     MRC_TRY(check_index(evaluation, index));
     ours.mse = ours.rmse = ours.mae = ours.r2 = none;
     ours.error_median = ours.error_90 = ours.error_99 = ours.error_max = none;
-    ours.precision = ours.recall = ours.f1 = ours.auc = ours.coverage = ours.interval_size = none;
+    ours.precision = ours.recall = ours.f1 = ours.auc = none;
+    ours.coverage = ours.interval_size = ours.interval_score = none;
     MRC_TRY((evaluation->classes ? mrc_class_each : mrc_value_each)(evaluation, index, &ours));
     return mrc_write_struct(evaluation->context, out, &ours, MRC_STRUCT(mercer_output_metrics), "out");
 }

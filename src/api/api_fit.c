@@ -209,16 +209,20 @@ mercer_status mercer_fit_plan(mercer_context *context, mercer_plan *out, const m
 
 /* ---- Probabilities ------------------------------------------------------------------------------------------- */
 
-mercer_status mercer_temperature(mercer_context *context, double *out, const mercer_matrix *scores,
-                                 const int32_t *labels, const double *weights)
+mercer_status mercer_calibrate(mercer_context *context, double *temperature, double *curvature,
+                               const mercer_matrix *scores, const int32_t *labels, const double *weights)
 {
     if (!context) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "context is NULL");
-    if (!out || !labels) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "%s is NULL", out ? "labels" : "out");
+    if (!temperature || !curvature || !labels)
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "%s is NULL",
+                        !temperature ? "temperature"
+                        : !curvature ? "curvature"
+                                     : "labels");
     MRC_TRY(mrc_check_matrix(context, "scores", scores, MRC_ACCEPT_REAL));
     MRC_TRY(mrc_check_finite(context, "scores", scores, NULL));
     MRC_TRY(mrc_check_weights(context, weights, scores->rows));
     MRC_TRY(mrc_check_classes(context, labels, scores->rows, scores->cols));
-    return mrc_temperature(context, out, scores, labels, weights, NULL);
+    return mrc_calibrate(context, temperature, curvature, scores, labels, weights, NULL);
 }
 
 /* ---- Defined in other folders ------------------------------------------------------------------------------------ */

@@ -133,6 +133,7 @@ mercer_status mercer_model_query(const mercer_model *model, mercer_model_info *i
                               .target_curve = mrc_curve_name(model->units.curve.kind),
                               .temperature = mrc_model_temperature(model),
                               .calibrated = calibration->temperature > 0,
+                              .curvature = calibration->curvature,
                               .class_shift = calibration->shift,
                               .interval_task = interval_task(calibration),
                               .interval_rows = calibration->scores ? calibration->rows : 0,
@@ -224,9 +225,9 @@ mercer_status mercer_model_set_schema(mercer_model *model, const char *schema)
     return mrc_model_set_schema(model, schema);
 }
 
-mercer_status mercer_model_set_temperature(mercer_model *model, double temperature)
+mercer_status mercer_model_set_calibration(mercer_model *model, double temperature, double curvature)
 {
-    return mrc_model_set_temperature(model, temperature);
+    return mrc_model_set_calibration(model, temperature, curvature);
 }
 
 mercer_status mercer_model_interval(const mercer_model *model, double *radius, double level)

@@ -100,6 +100,7 @@ static mercer_status score_permuted(block *self, const mrc_column *column, mrc_r
                                          .outputs = data->outputs,
                                          .rows = data->rows,
                                          .temperature = mrc_model_temperature(self->model),
+                                         .curvature = self->model->calibration.curvature,
                                          .class_shift = self->model->calibration.shift,
                                          .memory = 1};
     MRC_TRY(mrc_evaluation_create(&sums, self->model->context, &options));

@@ -257,6 +257,7 @@ static mercer_status put_model(mrc_c99_job *job)
                     (long long)model->member_count, (long long)curve->count,
                     classes && model->weights.dtype == MERCER_F32);
     put_field(job, "temperature", mrc_model_temperature(model), false);
+    put_field(job, "curvature", model->calibration.curvature, false);
     mrc_output_text(&job->out, "};\n\n");
     return MERCER_OK;
 }

@@ -93,7 +93,8 @@ typedef struct ensemble {
     int knots;                 /* 1: log */
     bool rounded;              /* scores are floats */
     double temperature;        /* of probabilities */
-    const double *class_shift; /* (OUTPUTS) added to scores before probabilities; NULL for none */
+    double curvature;          /* of scores before probabilities; 0 for none */
+    const double *class_shift; /* (OUTPUTS) added to curved scores; NULL for none */
 } ensemble;
 
 static const ensemble the_model;
@@ -521,10 +522,19 @@ int PUBLIC(classify)(const sample *x)
     return best;
 }
 
+/* Bounded, so that the product with the curvature is finite. */
+static double curved(double f)
+{
+    const double most = 1e300;
+    if (the_model.curvature == 0) return f;
+    return asinh(the_model.curvature * (f > most ? most : f < -most ? -most : f)) / asinh(the_model.curvature);
+}
+
 int PUBLIC(probabilities)(const sample *x, double *p);
 int PUBLIC(probabilities)(const sample *x, double *p)
 {
     if (!scores(x, p)) return -1;
+    for (int c = 0; c < OUTPUTS; c++) p[c] = curved(p[c]);
     for (int c = 0; c < OUTPUTS && the_model.class_shift; c++) p[c] += the_model.class_shift[c];
     double top = p[0], sum = 0;
     for (int c = 1; c < OUTPUTS; c++) top = p[c] > top ? p[c] : top;

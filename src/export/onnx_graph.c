@@ -316,6 +316,16 @@ static mercer_status leave_units(mrc_onnx *g, const mercer_model *model, int f, 
     return MERCER_OK;
 }
 
+/* Adds curved scores, asinh(k f) / asinh(k) as sign(f) log(|k f| + sqrt((k f)^2 + 1)) / asinh(k): Asinh exists in float
+   only. */
+static int curve_scores(mrc_onnx *g, int f, double curvature)
+{
+    int u = node(g, "Abs", with(g, "Mul", f, curvature), -1);
+    int root = node(g, "Sqrt", with(g, "Add", node(g, "Mul", u, u), 1), -1);
+    int size = with(g, "Div", node(g, "Log", node(g, "Add", u, root), -1), asinh(curvature));
+    return node(g, "Mul", node(g, "Sign", f, -1), size);
+}
+
 /* Adds the outputs: predictions and, for classes, probabilities and labels. */
 static void add_outputs(mrc_onnx *g, const mercer_model *model, int f, mrc_onnx_type real)
 {
@@ -323,8 +333,10 @@ static void add_outputs(mrc_onnx *g, const mercer_model *model, int f, mrc_onnx_
     bool classes = model->labels && model->label_count == c;
     mrc_onnx_output(g, mrc_onnx_cast(g, f, real), "predictions", real, c);
     if (!classes) return;
-    const double *shift = model->calibration.shift;
-    int shifted = shift ? node(g, "Add", f, mrc_onnx_doubles(g, c, -1, -1, shift)) : f;
+    const mrc_calibration *known = &model->calibration;
+    const double *shift = known->shift;
+    int curved = known->curvature > 0 ? curve_scores(g, f, known->curvature) : f;
+    int shifted = shift ? node(g, "Add", curved, mrc_onnx_doubles(g, c, -1, -1, shift)) : curved;
     int scores = with(g, "Div", shifted, mrc_model_temperature(model));
     int p = mrc_onnx_cast(g, mrc_onnx_with(g, "Softmax", scores, -1, "axis", 1, false), real);
     mrc_onnx_output(g, p, "probabilities", real, c);

@@ -151,12 +151,12 @@ static void warn_if_rounded(const mercer_fitting *self)
 /* ---- The stage --------------------------------------------------------------------------------------------------- */
 
 /* Clears the calibration of a model that is trained further, because it was measured with the old weights. Without rows
-   to measure it again, the temperature stays: for a given model it is a better guess than none, and that of a
-   checkpoint belongs to this training run. */
+   to measure it again, temperature and curvature stay: for a given model they are a better guess than none, and those
+   of a checkpoint belong to this training run. */
 static mercer_status forget_calibration(mercer_fitting *self)
 {
     if (self->validation || !(self->model_borrowed || self->record.resumes)) {
-        MRC_TRY(mrc_model_set_temperature(self->model, 0));
+        MRC_TRY(mrc_model_set_calibration(self->model, 0, 0));
         MRC_TRY(mrc_model_set_class_shift(self->model, NULL));
     }
     return mrc_model_set_intervals(self->model, NULL, 0, MERCER_TASK_AUTO);

@@ -281,11 +281,12 @@ mercer_status mrc_fit_train_members(mercer_fitting *self);
 
 /* hyperparameters.c: predicts the total seconds of a fit when its training is planned. */
 void mrc_fit_predict(mercer_fitting *self, const mercer_plan *plan);
-/* Returns whether temperature or score are determined by cross-validation, which trains three more models. */
+/* Returns whether calibration or score are determined by cross-validation, which trains three more models. */
 bool mrc_fit_is_cross_validated(const mercer_fitting *self);
-/* Computes the temperature T that minimizes the cross-entropy of the labels. log_factors (c): logarithms of the class
-   weights, by which logits are shifted; NULL: none. */
-mercer_status mrc_temperature(mercer_context *context, double *out, const mercer_matrix *scores, const int32_t *labels,
-                              const double *weights, const double *log_factors);
+/* Finds the temperature and curvature that minimize the log loss of the labels. log_factors (c): logarithms of the
+   class weights, by which logits are shifted; NULL: none. */
+mercer_status mrc_calibrate(mercer_context *context, double *temperature, double *curvature,
+                            const mercer_matrix *scores, const int32_t *labels, const double *weights,
+                            const double *log_factors);
 
 #endif

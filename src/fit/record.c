@@ -83,7 +83,7 @@ void mrc_fit_start_record(mercer_fitting *self)
     self->record.centers = request->options.centers.count;
     self->record.ridge = fmax(request->train.lambda, 0);
     self->record.converge = request->train.converge;
-    self->report.temperature = (double)NAN;
+    self->report.temperature = self->report.curvature = (double)NAN;
 }
 
 /* ---- Note and report --------------------------------------------------------------------------------------------- */

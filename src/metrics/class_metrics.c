@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Classification metrics from scores f (c), with p = softmax(f / T). With weights w and their sum W:
+ * Classification metrics from scores f (c), with p = softmax((g + shift) / T), g the curved scores. With weights w and
+ * their sum W:
  *
  *   log loss = sum w (-log p_y) / W          Brier score = sum w |p - e_y|^2 / W, halved for two classes
  *   AUC of class j = sum_{y_a = j, y_b != j} w_a w_b ([s_a > s_b] + [s_a = s_b] / 2) / (W_j (W - W_j))
@@ -55,7 +56,9 @@ void mrc_class_row(mercer_evaluation *self, const double *f, int32_t label, doub
     /* p shares the scratch space of y, which classes do not need */
     double *p = self->row + c, *g = self->shifted, error = 0, brier = 0;
     const double *shift = self->options.class_shift;
-    for (int64_t j = 0; j < c; j++) g[j] = f[j] + (shift ? shift[j] : 0);
+    memcpy(g, f, (size_t)c * sizeof *g);
+    mrc_softmax_curve(g, c, self->options.curvature);
+    for (int64_t j = 0; j < c && shift; j++) g[j] += shift[j];
     double log_sum = mrc_softmax(p, g, c, self->options.temperature);
     for (int64_t j = 0; j < c; j++) {
         double truth = j == label ? 1 : 0;
@@ -200,7 +203,7 @@ mercer_status mrc_class_metrics(const mercer_evaluation *self, mercer_metrics *o
     out->brier = self->brier / self->weight;
     out->f1 = occur > 0 ? f1 / (double)occur : (double)NAN;
     out->calibration_error = off / self->weight;
-    out->temperature = self->options.temperature;
+    out->temperature = self->options.temperature, out->curvature = self->options.curvature;
     if (self->options.radius) out->coverage = covered / self->weight, out->interval_size = sizes / self->weight;
     return MERCER_OK;
 }

@@ -22,9 +22,10 @@ static mercer_status allocate_rows(mercer_evaluation *self)
 {
     int64_t c = self->outputs, shown = mrc_min(c, MRC_PLOTTED_OUTPUTS);
     const char *rows = "rows of an evaluation";
-    MRC_TRY(mrc_scope_alloc_zero(&self->held, &self->squared, 12 * c, sizeof(double), "an evaluation"));
+    MRC_TRY(mrc_scope_alloc_zero(&self->held, &self->squared, 13 * c, sizeof(double), "an evaluation"));
     self->absolute = self->squared + c, self->mean = self->absolute + c, self->spread = self->mean + c;
-    self->covered = self->spread + c, self->sizes = self->covered + c, self->row = self->sizes + c;
+    self->covered = self->spread + c, self->sizes = self->covered + c, self->missed = self->sizes + c;
+    self->row = self->missed + c;
     if (self->options.radius) { /* copy the caller's array to the end of the scratch space */
         memcpy(self->row + 3 * c, self->options.radius, (size_t)(self->classes ? 1 : c) * sizeof(double));
         self->options.radius = self->row + 3 * c;

@@ -45,6 +45,7 @@ struct mercer_evaluation {
     /* (c) sums for coverage and size. Values: w if |f - y| <= radius, and 2 w radius. Classes, over samples of the
        class: w if the class is in the set, and w times the size of the set */
     double *covered, *sizes;
+    double *missed; /* (c) values: sum of w max(0, |f - y| - radius) */
 
     double *confusion; /* (c, c) weight of samples of class i that were predicted as class j; NULL for values */
     double log_loss, brier;
@@ -59,7 +60,7 @@ struct mercer_evaluation {
     /* (6 c) scratch space for f, for y or p, and for errors; then copies of options.radius and class_shift, and
        `shifted` */
     double *row;
-    double *shifted;  /* (c) scratch space, a part of `row`: scores plus class_shift */
+    double *shifted;  /* (c) scratch space, a part of `row`: curved scores plus class_shift */
     int32_t *members; /* (c) scratch space: classes of a set */
     mrc_scope held;   /* owner of all arrays above */
 };

@@ -3,6 +3,7 @@
  * Regression metrics. With weights w and their sum W, c outputs, e = f - y:
  *
  *   mse = sum w e^2 / (W c)    mae = sum w |e| / (W c)    r2 = 1 - sum w e^2 / sum w (y - mean)^2
+ *   interval score of level q = sum w (2 radius + 2 / (1 - q) max(0, |e| - radius)) / (W c)
  *   the quantile q of |e| is the smallest value such that the weight of errors up to it is at least q W
  *
  * Cost: O(c) per row, and a sort of the saved errors for the quantiles.
@@ -30,6 +31,7 @@ void mrc_value_row(mercer_evaluation *self, const double *f, const double *y, do
         if (!radius) continue;
         self->covered[j] += fabs(error) <= radius[j] ? weight : 0;
         self->sizes[j] += weight * 2 * radius[j];
+        self->missed[j] += weight * fmax(0, fabs(error) - radius[j]);
     }
 }
 
@@ -58,14 +60,22 @@ static mercer_status prediction_quantiles(const mercer_evaluation *self, int64_t
     return MERCER_OK;
 }
 
+/* Computes the interval score from sums of widths and misses, and their weight. NaN without a level. */
+static double interval_score(const mercer_evaluation *self, double sizes, double missed, double weight)
+{
+    double level = self->options.interval;
+    return level > 0 && level < 1 ? (sizes + 2 / (1 - level) * missed) / weight : (double)NAN;
+}
+
 /* ---- Metrics --------------------------------------------------------------------------------------------------- */
 
 mercer_status mrc_value_metrics(const mercer_evaluation *self, mercer_metrics *out)
 {
-    double absolute = 0, spread = 0, covered = 0, sizes = 0, q[4], all = self->weight * (double)self->outputs;
+    double absolute = 0, spread = 0, covered = 0, sizes = 0, missed = 0, q[4],
+           all = self->weight * (double)self->outputs;
     for (int64_t j = 0; j < self->outputs; j++) {
         absolute += self->absolute[j], spread += self->spread[j];
-        covered += self->covered[j], sizes += self->sizes[j];
+        covered += self->covered[j], sizes += self->sizes[j], missed += self->missed[j];
     }
     MRC_TRY(prediction_quantiles(self, 0, self->outputs, q));
     out->mse = self->squared_error / all;
@@ -73,7 +83,9 @@ mercer_status mrc_value_metrics(const mercer_evaluation *self, mercer_metrics *o
     out->mae = absolute / all;
     out->r2 = spread > 0 ? 1 - self->squared_error / spread : (double)NAN;
     out->error_median = q[0], out->error_90 = q[1], out->error_99 = q[2], out->error_max = q[3];
-    if (self->options.radius) out->coverage = covered / all, out->interval_size = sizes / all;
+    if (!self->options.radius) return MERCER_OK;
+    out->coverage = covered / all, out->interval_size = sizes / all;
+    out->interval_score = interval_score(self, sizes, missed, all);
     return MERCER_OK;
 }
 
@@ -90,6 +102,7 @@ mercer_status mrc_value_each(const mercer_evaluation *self, int64_t index, merce
     if (!self->options.radius) return MERCER_OK;
     out->coverage = self->covered[index] / self->weight;
     out->interval_size = self->sizes[index] / self->weight;
+    out->interval_score = interval_score(self, self->sizes[index], self->missed[index], self->weight);
     return MERCER_OK;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Calibration of a model: the temperature and shifts of its probabilities, and conformity scores of held-out rows.
+ * Calibration of a model: temperature, curvature and shifts of its probabilities, and conformity scores of held-out
+ * rows.
  *
  * Split conformal prediction. With scores s_1 <= .. <= s_n of rows that the model was not trained on, a further
  * exchangeable row has a score of at most s_k with probability at least k / (n + 1). So an interval of level q uses
@@ -25,13 +26,20 @@
 #define MOST_SHIFT 1e4
 #define ROUNDING   1e-6 /* rounding error by which a sum of probabilities may exceed 1 */
 
-mercer_status mrc_model_set_temperature(mercer_model *model, double temperature)
+mercer_status mrc_model_set_calibration(mercer_model *model, double temperature, double curvature)
 {
     if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
     if (temperature != 0 && !mrc_in_range(temperature, MRC_TEMPERATURE_LEAST, MRC_TEMPERATURE_MOST))
         return mrc_fail(model->context, MERCER_ERROR_DATA, "temperature is %g; it must be in %g .. %g (0: none)",
                         temperature, MRC_TEMPERATURE_LEAST, MRC_TEMPERATURE_MOST);
+    if (curvature != 0 && !mrc_in_range(curvature, MRC_CURVATURE_LEAST, MRC_CURVATURE_MOST))
+        return mrc_fail(model->context, MERCER_ERROR_DATA, "curvature is %g; it must be in %g .. %g (0: none)",
+                        curvature, MRC_CURVATURE_LEAST, MRC_CURVATURE_MOST);
+    if (curvature != 0 && temperature == 0)
+        return mrc_fail(model->context, MERCER_ERROR_DATA, "curvature is %g, but there is no temperature; set both",
+                        curvature);
     model->calibration.temperature = temperature;
+    model->calibration.curvature = curvature;
     return MERCER_OK;
 }
 
@@ -58,8 +66,9 @@ double mrc_model_temperature(const mercer_model *model)
     return model->calibration.temperature > 0 ? model->calibration.temperature : MRC_TEMPERATURE_WITHOUT_DATA;
 }
 
-void mrc_model_shift_scores(const mercer_model *model, double *scores)
+void mrc_model_curve_scores(const mercer_model *model, double *scores)
 {
+    mrc_softmax_curve(scores, model->weights.cols, model->calibration.curvature);
     const double *shift = model->calibration.shift;
     for (int64_t j = 0; j < model->weights.cols && shift; j++) scores[j] += shift[j];
 }
@@ -102,7 +111,7 @@ mercer_status mrc_model_set_intervals(mercer_model *model, const mercer_matrix *
         for (int64_t i = 0; i < scores->rows; i++) mrc_load_row_f64(scores, i, memory + i * scores->cols);
     }
     mrc_free(model->context, own->scores);
-    *own = (mrc_calibration){.temperature = own->temperature, .shift = own->shift, .scores = memory};
+    own->scores = memory, own->lists = own->count = 0, own->rows = 0;
     if (scores) own->lists = scores->rows, own->count = scores->cols, own->rows = rows;
     own->classes = scores && task == MERCER_TASK_CLASSIFICATION;
     return MERCER_OK;

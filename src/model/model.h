@@ -25,7 +25,8 @@
 /* Calibration from held-out rows: probabilities and intervals. It does not change predictions. */
 typedef struct mrc_calibration {
     double temperature; /* softmax temperature of the probabilities; 0: unknown */
-    double *shift;      /* (c) added to scores before the softmax; owned; NULL: none */
+    double curvature;   /* curvature of the scores (core/numbers/softmax.h); 0: none */
+    double *shift;      /* (c) added to curved scores before the softmax; owned; NULL: none */
     /* (lists, count) conformity scores, each list ascending; owned; NULL: none. Regression: one list of |f - y| per
        output. Classification: one list, the probability ranked before the true class (core/numbers/softmax.h). Entry k
        of a list is an upper bound of a share (k + 1) / count of the scores. */
@@ -97,9 +98,9 @@ int64_t mrc_model_features(const mercer_model *model);
    the values of X are checked here. */
 mercer_status mrc_model_predict(mercer_model *model, const mercer_matrix *F, const mercer_matrix *X);
 mercer_status mrc_model_classify(mercer_model *model, int32_t *labels, const mercer_matrix *X);
-/* Adds the class shifts, if any, to scores (c). */
-void mrc_model_shift_scores(const mercer_model *model, double *scores);
-/* Computes P (m, c): softmax of the outputs at the model's temperature. */
+/* Applies curvature and class shifts to scores (c). */
+void mrc_model_curve_scores(const mercer_model *model, double *scores);
+/* Computes P (m, c): softmax of the curved and shifted outputs at the model's temperature. */
 mercer_status mrc_model_probabilities(mercer_model *model, const mercer_matrix *P, const mercer_matrix *X);
 
 /*
@@ -123,12 +124,12 @@ mercer_status mrc_model_set_target_names(mercer_model *model, const char *const 
 mercer_status mrc_model_set_note(mercer_model *model, const char *note);
 mercer_status mrc_model_set_record(mercer_model *model, const char *record);
 mercer_status mrc_model_set_schema(mercer_model *model, const char *schema);
-mercer_status mrc_model_set_temperature(mercer_model *model, double temperature);
+mercer_status mrc_model_set_calibration(mercer_model *model, double temperature, double curvature);
 mercer_status mrc_model_interval(const mercer_model *model, double *radius, double level);
 
 /* Returns the temperature of the probabilities: the model's, or the default. */
 double mrc_model_temperature(const mercer_model *model);
-/* Sets shifts (c) that are added to scores before the softmax; copied. NULL: none. */
+/* Sets shifts (c) that are added to curved scores before the softmax; copied. NULL: none. */
 mercer_status mrc_model_set_class_shift(mercer_model *model, const double *shift);
 /*
  * Sets the scores that intervals are computed from, of rows that the model was not trained on. Copied; NULL removes

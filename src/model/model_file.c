@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { KERNEL_CHARS = 512, OWN_TENSORS = 5, POINT_TENSORS = 8, OWN_TEXTS = 14, POINT_TEXTS = 4, KEY_CHARS = 64 };
+enum { KERNEL_CHARS = 512, OWN_TENSORS = 5, POINT_TENSORS = 8, OWN_TEXTS = 15, POINT_TEXTS = 4, KEY_CHARS = 64 };
 
 /* Names of the tensors and metadata of one member, and its kernel. */
 typedef struct member_texts {
@@ -30,7 +30,7 @@ typedef struct contents {
     int64_t entries;
     char member_digits[24];
     char *labels, *features, *targets; /* JSON, or NULL */
-    char temperature[32], interval_rows[32];
+    char temperature[32], curvature[32], interval_rows[32];
 } contents;
 
 /* Checks that a member can be stored in a file with these types. */
@@ -67,8 +67,10 @@ static mercer_status check_numbers(const mercer_model *model, const contents *fi
     for (int64_t i = 0; i < file->count; i++)
         if (!is_centers(model, file->tensors[i].value.data))
             MRC_TRY(mrc_check_finite(model->context, file->tensors[i].name, &file->tensors[i].value, NULL));
-    if (!isfinite(model->calibration.temperature) || !isfinite(model->calibration.rows))
-        return mrc_fail(model->context, MERCER_ERROR_DATA, "the model's temperature or number of rows is not finite");
+    const mrc_calibration *known = &model->calibration;
+    if (!isfinite(known->temperature) || !isfinite(known->curvature) || !isfinite(known->rows))
+        return mrc_fail(model->context, MERCER_ERROR_DATA,
+                        "the model's temperature, curvature or number of rows is not finite");
     return MERCER_OK;
 }
 
@@ -104,6 +106,7 @@ void mrc_member_prefix(int64_t number, char prefix[MRC_MEMBER_CHARS])
 static mercer_status collect_texts(const mercer_model *model, contents *out)
 {
     mrc_print_number(model->calibration.temperature, out->temperature, sizeof out->temperature);
+    mrc_print_number(model->calibration.curvature, out->curvature, sizeof out->curvature);
     mrc_print_number(model->calibration.rows, out->interval_rows, sizeof out->interval_rows);
     MRC_TRY(mrc_print_names(model->context, model->labels, model->label_count, &out->labels));
     MRC_TRY(mrc_print_names(model->context, model->feature_names, mrc_model_features(model), &out->features));
@@ -190,6 +193,7 @@ static void collect_common(const mercer_model *model, contents *out)
 /* Returns the lowest format version that a reader must support; see model_file.h. */
 static const char *format_version(const mercer_model *model)
 {
+    if (model->calibration.curvature > 0) return MRC_MODEL_FORMAT_CURVATURE;
     if (model->calibration.shift) return MRC_MODEL_FORMAT_SHIFT;
     if (model->schema && model->reads_notations) return MRC_MODEL_FORMAT_NOTATIONS;
     if (model->member_count > 1) return MRC_MODEL_FORMAT_MEMBERS;
@@ -237,6 +241,7 @@ static mercer_status describe_model(const mercer_model *model, contents *out)
         {"target_names", out->targets},
         {"target_transform", mrc_curve_name(model->units.curve.kind)},
         {"temperature", known->temperature > 0 ? out->temperature : NULL},
+        {"curvature", known->curvature > 0 ? out->curvature : NULL},
         {"intervals", !known->scores   ? NULL
                       : known->classes ? "classes"
                                        : "values"},

@@ -45,10 +45,10 @@ static mercer_status inside_range(const model_reader *self, const char *part, me
 /* ---- Parts --------------------------------------------------------------------------------------------------- */
 
 /* All format versions, in order. */
-enum { PLAIN, UNITS, METRIC, SCHEMA, GAPS, MEMBERS, NOTATIONS, SHIFT, VERSIONS };
+enum { PLAIN, UNITS, METRIC, SCHEMA, GAPS, MEMBERS, NOTATIONS, SHIFT, CURVATURE, VERSIONS };
 static const char *const versions[] = {MRC_MODEL_FORMAT_PLAIN,     MRC_MODEL_FORMAT_UNITS, MRC_MODEL_FORMAT_METRIC,
                                        MRC_MODEL_FORMAT_SCHEMA,    MRC_MODEL_FORMAT_GAPS,  MRC_MODEL_FORMAT_MEMBERS,
-                                       MRC_MODEL_FORMAT_NOTATIONS, MRC_MODEL_FORMAT_SHIFT};
+                                       MRC_MODEL_FORMAT_NOTATIONS, MRC_MODEL_FORMAT_SHIFT, MRC_MODEL_FORMAT_CURVATURE};
 
 /* Returns the index of the file's version in `versions`, or -1 if it is not known. */
 static int version_of(const model_reader *self)
@@ -318,16 +318,27 @@ static mercer_status read_scalar(const model_reader *self, const char *key, doub
                                  text ? text : "", low, high));
 }
 
+/* Reads temperature and curvature, which may be missing. */
+static mercer_status read_probabilities(const model_reader *self)
+{
+    double temperature = 0, curvature = 0;
+    if (mrc_tensor_file_metadata(self->file, "temperature"))
+        MRC_TRY(read_scalar(self, "temperature", MRC_TEMPERATURE_LEAST, MRC_TEMPERATURE_MOST, &temperature));
+    if (mrc_tensor_file_metadata(self->file, "curvature")) {
+        if (version_of(self) < CURVATURE)
+            return fail_model(self, "it has a curvature of class scores, which its format_version does not support");
+        MRC_TRY(read_scalar(self, "curvature", MRC_CURVATURE_LEAST, MRC_CURVATURE_MOST, &curvature));
+    }
+    return inside_range(self, "temperature", mrc_model_set_calibration(self->model, temperature, curvature));
+}
+
 /* Reads the calibration, which may be missing. */
 static mercer_status read_calibration(const model_reader *self)
 {
     mercer_matrix scores;
     double value;
     const char *kind = mrc_tensor_file_metadata(self->file, "intervals");
-    if (mrc_tensor_file_metadata(self->file, "temperature")) {
-        MRC_TRY(read_scalar(self, "temperature", MRC_TEMPERATURE_LEAST, MRC_TEMPERATURE_MOST, &value));
-        MRC_TRY(inside_range(self, "temperature", mrc_model_set_temperature(self->model, value)));
-    }
+    MRC_TRY(read_probabilities(self));
     if (mrc_tensor_file_find(self->file, "classes.shift", &scores)) {
         if (version_of(self) < SHIFT)
             return fail_model(self, "it has class shifts, which its format_version does not "

@@ -332,13 +332,13 @@ static void take_labels(const prediction *self, const mercer_matrix *f, int64_t 
     for (int64_t i = 0; i < f->rows; i++) self->labels[first + i] = largest_output(f, i);
 }
 
-/* Converts outputs to probabilities, with shifts and temperature of the model. */
+/* Converts outputs to probabilities, with curvature, shifts and temperature of the model. */
 static void take_probabilities(const prediction *self, const mercer_matrix *f, int64_t first)
 {
     double temperature = mrc_model_temperature(self->model);
     for (int64_t i = 0; i < f->rows; i++) {
         mrc_load_row_f64(f, i, self->row);
-        mrc_model_shift_scores(self->model, self->row);
+        mrc_model_curve_scores(self->model, self->row);
         mrc_softmax(self->row, self->row, f->cols, temperature);
         mrc_store_row_f64(self->probabilities, first + i, self->row);
     }

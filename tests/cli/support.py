@@ -71,8 +71,11 @@ def read_tensors(path):
     return header, {name: data[start + begin : start + end] for name, (begin, end) in places.items()}
 
 
-def write_mean(paths, out, xxh3):
-    """Write the mean of several models in the format of version 0.2 (docs/model-file.md). xxh3: checksum function of bytes."""
+def write_mean(paths, out, xxh3, **added):
+    """Write the mean of several models in the format of version 0.2 (docs/model-file.md). xxh3: checksum function of bytes.
+
+    added: more texts of the metadata; a curvature raises the version to 9.
+    """
     own = ("kernel", "preprocess", "preprocess_folded", "kernel_before_preprocess")
     points = ("centers", "weights", "origin", "metric")
     header, parts = read_tensors(paths[0])
@@ -84,7 +87,8 @@ def write_mean(paths, out, xxh3):
             if name in points or name.startswith("preprocess."):
                 header["member%d.%s" % (number, name)] = other[name]
                 parts["member%d.%s" % (number, name)] = data[name]
-    texts.update(members=str(len(paths)), format_version=str(max(6, int(texts["format_version"]))))
+    texts.update(members=str(len(paths)), format_version=str(max(9 if "curvature" in added else 6, int(texts["format_version"]))))
+    texts.update(added)
     texts = {key: value for key, value in texts.items() if not key.startswith("xxh3.")}
     # Sort by decreasing size of the type, so that every tensor is aligned.
     order = sorted(parts, key=lambda name: -int(header[name]["dtype"][1:]))

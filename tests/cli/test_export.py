@@ -83,13 +83,13 @@ class Exports(Case):
     def train(self, *options, x="x.npy", y="y.npy"):
         self.good("train", "--x", x, "--y", y, "--centers", "260", "-q", "-o", "m.safetensors", *options)
 
-    def train_mean(self, data, members, *options):
-        """Train models one by one and write their mean; they differ more than the members of a fit."""
+    def train_mean(self, data, members, *options, **added):
+        """Train models one by one and write their mean; they differ more than the members of a fit. added: texts of the file."""
         self.write("w.npy", npy_bytes("<f8", (1, 5), [1, 2, 0.5, 1, 0.1]))
         for number, own in enumerate(members):
             centers = [] if "--centers" in own else ["--centers", "100"]
             self.good("train", *data, *own, *centers, *options, "-q", "-o", "member%d" % number)
-        write_mean([self.path("member%d" % number) for number in range(len(members))], self.path("m.safetensors"), xxh3)
+        write_mean([self.path("member%d" % number) for number in range(len(members))], self.path("m.safetensors"), xxh3, **added)
         self.assertEqual(len(self.answer("inspect", "m.safetensors")["members"]), len(members))
 
     def compiled(self, *options):
@@ -238,7 +238,14 @@ class C99(Exports):
     def test_mean_of_classes(self):
         rows, labels = blobs(300, d=4)
         self.write("t.csv", "a,b,c,d,class\n" + "".join(",".join("%.4f" % v for v in row) + ",k%d\n" % k for row, k in zip(rows, labels)))
-        self.train_mean(["--x", "t.csv"], MEMBERS[:2] + MEMBERS[3:])
+        found = []
+        for added in ({}, {"temperature": "0.3", "curvature": "20"}):
+            with self.subTest(added):
+                self.train_mean(["--x", "t.csv"], MEMBERS[:2] + MEMBERS[3:], **added)
+                found.append(self.same_mean_of_classes(rows))
+        self.assertNotEqual(bits(found[0]), bits(found[1]))
+
+    def same_mean_of_classes(self, rows):
         self.assertIn("averaged with", self.good("inspect", "m.safetensors"))
         self.assertGreater(self.answer("eval", "-m", "m.safetensors", "--x", "t.csv")["accuracy"], 0.9)
         values = [struct.unpack("f", struct.pack("f", float("%.4f" % v)))[0] for row in rows for v in row]
@@ -250,6 +257,7 @@ class C99(Exports):
             self.assertEqual(library.model_probabilities(sample, shares), 0)
             self.assertEqual(bits(shares), bits(expected[3 * i : 3 * i + 3]))
             self.assertEqual(library.model_classify(sample), max(range(3), key=lambda c: expected[3 * i + c]))
+        return expected
 
     def test_tables(self):
         rng = random.Random(6)
@@ -404,6 +412,17 @@ class Onnx(Exports):
         about = session.get_modelmeta().custom_metadata_map
         self.assertEqual(about["labels"], '["k0","k1","k2"]')
         self.assertEqual(about["feature_names"], '["a","b","c","d"]')
+
+    @unittest.skipUnless(XXHASH, "no libxxhash")
+    def test_curvature(self):
+        rows, labels = blobs(300, d=4)
+        self.write("t.csv", "a,b,c,d,class\n" + "".join(",".join("%.4f" % v for v in row) + ",k%d\n" % k for row, k in zip(rows, labels)))
+        self.train_mean(["--x", "t.csv"], MEMBERS[:2], temperature="0.3", curvature="20")
+        _, found = self.agrees([float("%.4f" % v) for row in rows for v in row], x="t.csv", outputs=3)
+        self.good("predict", "-m", "m.safetensors", "--x", "t.csv", "--probabilities", "-q", "-o", "p.npy")
+        expected = numpy.array(read_npy(self.path("p.npy"))[2]).reshape(-1, 3)
+        # The curve magnifies errors of scores, 1e-5, at most by 20 / asinh(20) = 5.4, and the softmax by 1 / (2 T) = 1.7.
+        self.assertLess(abs(found["probabilities"] - expected).max(), 1e-4)
 
 
 class Refusals(Exports):

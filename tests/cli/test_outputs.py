@@ -139,7 +139,8 @@ class Outputs(Case):
                         r"(?m)^coverage +\d+\.\d\d % of classes are in their 90 % set", r"(?m)^class +count +precision +recall +f1 +auc$"):
             self.assertRegex(text, pattern)
         text = self.good("eval", "-m", "values.model", "--x", "values-plain.csv", "--target", "t")
-        for pattern in (r"(?m)^r2 +0\.\d+$", r"(?m)^\|error\|, 90 % +", r"coverage +\d+\.\d\d % of targets are in their 90 % interval"):
+        for pattern in (r"(?m)^r2 +0\.\d+$", r"(?m)^\|error\|, 90 % +", r"(?m)^interval score +",
+                        r"coverage +\d+\.\d\d % of targets are in their 90 % interval"):
             self.assertRegex(text, pattern)
         self.assertNotIn("auc", text)
 

@@ -52,9 +52,9 @@ static mercer_status call_probabilities(fixture *f)
     int32_t members[N * C];
     mercer_matrix p = mercer_matrix_view(values, N, C, MERCER_F64);
     mercer_model_info info = MERCER_INIT(mercer_model_info);
-    double temperature, radius[C];
-    MRC_TRY(mercer_temperature(f->context, &temperature, &f->scores, labels, NULL));
-    MRC_TRY(mercer_model_set_temperature(f->model, temperature));
+    double temperature, curvature, radius[C];
+    MRC_TRY(mercer_calibrate(f->context, &temperature, &curvature, &f->scores, labels, NULL));
+    MRC_TRY(mercer_model_set_calibration(f->model, temperature, curvature));
     MRC_TRY(mercer_model_query(f->model, &info));
     MRC_TRY(mercer_model_probabilities(f->model, &p, &f->x));
     MRC_TRY(mercer_model_interval(f->model, radius, 0.8));

@@ -34,7 +34,7 @@ static mercer_context *context;
 
 static member tested; /* member that holds the data of the model under test */
 static const member *const members[] = {&tested};
-static const ensemble the_model = {.count = 1, .members = members, .temperature = 0.5};
+static const ensemble the_model = {.count = 1, .members = members, .temperature = 0.5, .curvature = 20};
 const char *const exported_labels[] = {"a", "b", "c", 0};
 
 static const struct {
@@ -159,7 +159,9 @@ static void test_classes(void **state)
         mrc_load_row_f64(&x, i, row);
         assert_int_equal(exported_predict_rows(1, row, f), 0);
         assert_int_equal(exported_probabilities(row, p), 0);
-        mrc_softmax(expected, f, OUTPUTS, the_model.temperature);
+        memcpy(expected, f, sizeof expected);
+        mrc_softmax_curve(expected, OUTPUTS, the_model.curvature);
+        mrc_softmax(expected, expected, OUTPUTS, the_model.temperature);
         assert_memory_equal(p, expected, sizeof p);
         int best = exported_classify(row);
         for (int c = 0; c < OUTPUTS; c++) assert_true(f[best] >= f[c]);

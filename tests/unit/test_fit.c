@@ -323,28 +323,75 @@ static void test_last_rows_of_a_large_file(void **state)
 
 /* ---- Probabilities --------------------------------------------------------------------------------------------- */
 
-static double log_loss(const double (*scores)[2], const int32_t *classes, int64_t n, double temperature)
+static double curved(double f, double curvature)
+{
+    return curvature > 0 ? asinh(curvature * f) / asinh(curvature) : f;
+}
+
+static double log_loss(const double (*scores)[2], const int32_t *classes, int64_t n, double temperature,
+                       double curvature)
 {
     double sum = 0;
-    for (int64_t i = 0; i < n; i++)
-        sum += log1p(exp((scores[i][1 - classes[i]] - scores[i][classes[i]]) / temperature));
+    for (int64_t i = 0; i < n; i++) {
+        double own = curved(scores[i][classes[i]], curvature), other = curved(scores[i][1 - classes[i]], curvature);
+        sum += log1p(exp((other - own) / temperature));
+    }
     return sum / (double)n;
 }
 
 static void test_temperature_minimizes_the_loss(void **state)
 {
     (void)state;
-    double scores[N][2], found;
+    double scores[N][2], found, curvature;
     for (int i = 0; i < N; i++) scores[i][1] = 0.3 + 0.2 * X[i][0], scores[i][0] = 0.7 - 0.2 * X[i][0];
     mercer_matrix of = mercer_matrix_view(scores, N, 2, MERCER_F64);
-    assert_succeeds(context, mercer_temperature(context, &found, &of, labels, NULL));
-    double least = log_loss((const double(*)[2])scores, labels, N, found);
+    assert_succeeds(context, mercer_calibrate(context, &found, &curvature, &of, labels, NULL));
+    double least = log_loss((const double(*)[2])scores, labels, N, found, curvature);
     for (int k = -10; k <= 10; k++) /* steps of 0.02 in log T; the search ends within 1e-4 */
-        assert_true(log_loss((const double(*)[2])scores, labels, N, found * exp(k * 0.02)) >= least - 1e-9);
+        assert_true(log_loss((const double(*)[2])scores, labels, N, found * exp(k * 0.02), curvature) >= least - 1e-9);
     of.rows = 7;
-    assert_succeeds(context, mercer_temperature(context, &found, &of, labels, NULL));
-    assert_true(found == 0.25);
-    assert_fails(context, mercer_temperature(context, &found, &of, NULL, NULL), MERCER_ERROR_ARGUMENT, "labels");
+    assert_succeeds(context, mercer_calibrate(context, &found, &curvature, &of, labels, NULL));
+    assert_true(found == 0.25 && curvature == 0);
+    assert_fails(context, mercer_calibrate(context, &found, &curvature, &of, NULL, NULL), MERCER_ERROR_ARGUMENT,
+                 "labels");
+    assert_fails(context, mercer_calibrate(context, &found, NULL, &of, labels, NULL), MERCER_ERROR_ARGUMENT,
+                 "curvature");
+    assert_fails(context, mercer_calibrate(context, NULL, &curvature, &of, labels, NULL), MERCER_ERROR_ARGUMENT,
+                 "temperature");
+}
+
+/* Labels that are drawn from known probabilities of scores f and 1 - f give back the curvature within a factor of 4, and
+   a log loss that is at most the truth's. Few rows, separable classes and straight scores give none. */
+static void test_curvature_is_recovered(void **state)
+{
+    (void)state;
+    enum { ROWS = 4000, FEW = 12 };
+    static double scores[ROWS][2];
+    static int32_t classes[ROWS];
+    const double drawn[] = {0, 8, 32, 128};
+    double t, curvature;
+    mercer_matrix of = mercer_matrix_view(scores, ROWS, 2, MERCER_F64);
+    for (size_t k = 0; k < sizeof drawn / sizeof *drawn; k++) {
+        for (uint64_t i = 0; i < ROWS; i++) {
+            scores[i][1] = mrc_random_uniform((mrc_rng){17, k}, i), scores[i][0] = 1 - scores[i][1];
+            double odds = (curved(scores[i][1], drawn[k]) - curved(scores[i][0], drawn[k])) / 0.2;
+            classes[i] = mrc_random_uniform((mrc_rng){18, k}, i) < 1 / (1 + exp(-odds));
+        }
+        of.rows = ROWS;
+        assert_succeeds(context, mercer_calibrate(context, &t, &curvature, &of, classes, NULL));
+        double truth = log_loss((const double(*)[2])scores, classes, ROWS, 0.2, drawn[k]),
+               reached = log_loss((const double(*)[2])scores, classes, ROWS, t, curvature);
+        assert_that(drawn[k] == 0 ? curvature == 0 : curvature >= drawn[k] / 4 && curvature <= drawn[k] * 4,
+                    "curvature %g, not %g", curvature, drawn[k]);
+        assert_that(reached <= truth + 1e-3 && t > 0.1 && t < 0.4, "T %g, log loss %g, not %g", t, reached, truth);
+        of.rows = FEW;
+        assert_succeeds(context, mercer_calibrate(context, &t, &curvature, &of, classes, NULL));
+        assert_true(curvature == 0);
+    }
+    for (int i = 0; i < ROWS; i++) classes[i] = scores[i][1] > 0.5;
+    of.rows = ROWS;
+    assert_succeeds(context, mercer_calibrate(context, &t, &curvature, &of, classes, NULL));
+    assert_true(t < 0.011 && curvature == 0);
 }
 
 /* An interpolating model is overconfident; calibration by folds or a validation set changes only the temperature. */
@@ -643,6 +690,7 @@ int main(void)
                                        cmocka_unit_test(test_large_rows_stay_where_they_are),
                                        cmocka_unit_test(test_last_rows_of_a_large_file),
                                        cmocka_unit_test(test_temperature_minimizes_the_loss),
+                                       cmocka_unit_test(test_curvature_is_recovered),
                                        cmocka_unit_test(test_calibration),
                                        cmocka_unit_test(test_bandwidth_within_memory),
                                        cmocka_unit_test(test_the_most_centers),

@@ -101,7 +101,7 @@ static void test_levels(void **state)
     assert_succeeds(context, mercer_model_interval(model, &radius, 0.5));
     assert_succeeds(context, mrc_model_set_intervals(model, NULL, 0, MERCER_TASK_AUTO));
     assert_fails(context, mercer_model_interval(model, &radius, 0.5), MERCER_ERROR_ARGUMENT, "no intervals");
-    assert_fails(context, mercer_model_set_temperature(model, -1), MERCER_ERROR_DATA, "-1");
+    assert_fails(context, mercer_model_set_calibration(model, -1, 0), MERCER_ERROR_DATA, "-1");
     mercer_model_free(model);
 }
 
@@ -167,8 +167,14 @@ static void test_none(void **state)
 
 /* ---- Probabilities --------------------------------------------------------------------------------------------- */
 
-/* softmax(f / T) with the model's temperature T, which is saved in its file; without calibration T is 1/4. The sums
-   of C powers and the quotient are off by less than 2 C ulps. */
+static long double curved(double f, double curvature)
+{
+    return curvature > 0 ? asinhl((long double)curvature * f) / asinhl((long double)curvature) : f;
+}
+
+/* softmax(g / T) with the model's temperature T and g = asinh(k f) / asinh(k), both saved in its file; without
+   calibration T is 1/4 and g = f. The sums of C powers and the quotient are off by less than 2 C ulps. With a curvature,
+   k f, two inverse sines and their quotient are off by 4 ulps, so exponents are off by 4 ulps of |g| / T <= 10. */
 static void test_probabilities(void **state)
 {
     (void)state;
@@ -177,28 +183,31 @@ static void test_probabilities(void **state)
     mercer_model *fitted = fit(true, 0.2, MERCER_AUTO), *model = NULL;
     mercer_matrix x = mercer_matrix_view(X[N], M, D, MERCER_F64), P = mercer_matrix_view(p, M, C, MERCER_F64),
                   F = mercer_matrix_view(f, M, C, MERCER_F64);
-    double t = model_info(fitted).temperature;
+    double t = model_info(fitted).temperature, curvature = 0;
     assert_true(model_info(fitted).calibrated && t != 0.25);
-    assert_succeeds(context, mercer_model_save(fitted, in_folder("model"), NULL));
-    assert_succeeds(context, mercer_model_load(&model, context, NULL, in_folder("model")));
-    assert_true(model_info(model).temperature == t && model_info(model).calibrated);
-    for (int again = 0; again < 2; again++) {
+    for (int again = 0; again < 3; again++) {
+        assert_succeeds(context, mercer_model_save(fitted, in_folder("model"), NULL));
+        assert_succeeds(context, mercer_model_load(&model, context, NULL, in_folder("model")));
+        assert_true(model_info(model).temperature == t && model_info(model).calibrated == (again < 2));
+        assert_true(model_info(model).curvature == curvature);
         assert_succeeds(context, mercer_model_probabilities(model, &P, &x));
         assert_succeeds(context, mercer_model_predict(model, &F, &x));
         for (int i = 0; i < M; i++)
             for (int j = 0; j < C; j++) {
                 long double sum = 0;
-                for (int k = 0; k < C; k++) sum += expl(((long double)f[i][k] - f[i][j]) / t);
-                assert_that(fabs(p[i][j] - (double)(1 / sum)) <= 2 * C * 0x1p-52, "%g, not %g", p[i][j],
-                            (double)(1 / sum));
+                for (int k = 0; k < C; k++) sum += expl((curved(f[i][k], curvature) - curved(f[i][j], curvature)) / t);
+                assert_that(fabs(p[i][j] - (double)(1 / sum)) <= (2 * C + (curvature > 0 ? 2 * 4 * 10 : 0)) * 0x1p-52,
+                            "%g, not %g", p[i][j], (double)(1 / sum));
+                assert_true(curvature == 0 || fabsl(curved(f[i][j], curvature)) <= 10 * t);
             }
-        assert_succeeds(context, mercer_model_set_temperature(model, 0));
-        t = model_info(model).temperature;
-        assert_true(t == 0.25 && !model_info(model).calibrated);
+        mercer_model_free(model);
+        t = again ? 0.25 : 0.3, curvature = again ? 0 : 20;
+        assert_succeeds(context, mercer_model_set_calibration(fitted, again ? 0 : t, curvature));
     }
+    model = fitted;
     P.cols = C - 1;
     assert_fails(context, mercer_model_probabilities(model, &P, &x), MERCER_ERROR_SHAPE, "P");
-    mercer_model_free(fitted), mercer_model_free(model);
+    mercer_model_free(fitted);
 }
 
 int main(void)

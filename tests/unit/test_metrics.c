@@ -169,7 +169,8 @@ static void check_classes(int64_t c, const double *given)
     assert_true(c > 2 || most == bound(1));
     assert_that(fabs(found.auc - mean) <= most, "AUC %.17g, not %.17g", found.auc, mean);
     assert_that(fabs(found.f1 - f1) <= bound(1), "F1 %g, not %g", found.f1, f1);
-    assert_true(isnan(found.r2) && isnan(found.mae) && isnan(found.coverage) && found.temperature == T);
+    assert_true(isnan(found.r2) && isnan(found.mae) && isnan(found.coverage) && isnan(found.interval_score));
+    assert_true(found.temperature == T);
     mercer_evaluation_free(of);
 }
 
@@ -314,25 +315,30 @@ static void check_values(int64_t c, const double *given)
     static const double radius[MOST] = {99, 101, 98, 102, 100};
     mercer_evaluation *of = evaluate(MERCER_TASK_REGRESSION, c, given, radius);
     mercer_metrics found = query(of);
-    long double squared = 0, absolute = 0, spread = 0, all = 0, covered = 0;
+    long double squared = 0, absolute = 0, spread = 0, all = 0, covered = 0, score = 0;
     for (int64_t i = 0; i < N; i++) all += weight(given, i);
     for (int64_t j = 0; j < c; j++) {
-        long double mean = 0, own = 0, off = 0;
+        long double mean = 0, own = 0, off = 0, misses = 0;
         for (int64_t i = 0; i < N; i++) mean += weight(given, i) * (long double)targets[i][j] / all;
         for (int64_t i = 0; i < N; i++) {
             long double e = (long double)scores[i][j] - targets[i][j], w = weight(given, i);
             own += w * e * e, off += w * (targets[i][j] - mean) * (targets[i][j] - mean);
             absolute += w * fabsl(e), covered += fabsl(e) <= radius[j] ? w : 0;
+            /* level 1/2: 2 / (1 - level) = 4 */
+            misses += w * (2 * (long double)radius[j] + 4 * fmaxl(0, fabsl(e) - radius[j]));
         }
+        score += misses;
         mercer_output_metrics one = query_output(of, j);
         assert_that(fabs(one.rmse - (double)sqrtl(own / all)) <= bound(200), "rmse %g", one.rmse);
         assert_true(one.error_90 == plain_quantile(j, j + 1, given, 0.9));
+        assert_that(fabs(one.interval_score - (double)(misses / all)) <= bound(600), "score %g", one.interval_score);
         squared += own, spread += off;
     }
     assert_that(fabs(found.mse - (double)(squared / all / c)) <= bound(4e4), "mse %g", found.mse);
     assert_that(fabs(found.mae - (double)(absolute / all / c)) <= bound(200), "mae %g", found.mae);
     assert_that(fabs(found.r2 - (double)(1 - squared / spread)) <= bound(4e4) * 100, "r2 %g", found.r2);
     assert_that(fabs(found.coverage - (double)(covered / all / c)) <= bound(1), "coverage %g", found.coverage);
+    assert_that(fabs(found.interval_score - (double)(score / all / c)) <= bound(600), "score %g", found.interval_score);
     assert_true(found.error_median == plain_quantile(0, c, given, 0.5));
     assert_true(found.error_99 == plain_quantile(0, c, given, 0.99));
     assert_true(found.error_max == plain_quantile(0, c, given, 1) && isnan(found.auc) && isnan(found.accuracy));
@@ -373,6 +379,30 @@ static void test_little_memory(void **state)
     mercer_evaluation_free(whole), mercer_evaluation_free(part);
 }
 
+/* Metrics of probabilities with a curvature are those of curved scores; decisions and errors are those of the scores. */
+static void test_curvature(void **state)
+{
+    (void)state;
+    make_rows(3);
+    mercer_evaluation *curved = NULL, *after = NULL, *plain = evaluate(MERCER_TASK_CLASSIFICATION, 3, NULL, NULL);
+    mercer_evaluation_options options = MERCER_INIT(mercer_evaluation_options);
+    mercer_matrix f = view(scores, 0, N, 3);
+    options.task = MERCER_TASK_CLASSIFICATION, options.outputs = 3, options.rows = N, options.temperature = T;
+    options.curvature = 20;
+    assert_succeeds(context, mercer_evaluation_create(&curved, context, &options));
+    assert_succeeds(context, mercer_evaluation_add(curved, &f, NULL, labels, NULL));
+    options.curvature = 0;
+    assert_succeeds(context, mercer_evaluation_create(&after, context, &options));
+    for (int64_t i = 0; i < N; i++)
+        for (int64_t j = 0; j < 3; j++) scores[i][j] = asinh(20 * scores[i][j]) / asinh(20);
+    assert_succeeds(context, mercer_evaluation_add(after, &f, NULL, labels, NULL));
+    mercer_metrics a = query(curved), b = query(after), c = query(plain);
+    assert_true(a.log_loss == b.log_loss && a.brier == b.brier && a.auc == b.auc && a.f1 == b.f1);
+    assert_true(a.calibration_error == b.calibration_error && a.curvature == 20 && b.curvature == 0);
+    assert_true(a.accuracy == c.accuracy && a.mse == c.mse && a.mse != b.mse && a.log_loss != c.log_loss);
+    mercer_evaluation_free(curved), mercer_evaluation_free(after), mercer_evaluation_free(plain);
+}
+
 /* Scores that overflow when they are divided by the temperature can still be ranked. NaN has no rank, and must not
    cause an endless loop. */
 static void test_extreme_scores(void **state)
@@ -381,12 +411,14 @@ static void test_extreme_scores(void **state)
     enum { ROWS = 4, C = 3 };
     static const int32_t classes[ROWS] = {0, 1, 2, 1};
     double f[ROWS][C] = {{1e305, -1e305, 0}, {0, 1e300, -1e300}, {-1, -2, 1e304}, {1, 3, 2}};
+    double most[] = {1e6, 0, 0}; /* curvatures */
     mercer_evaluation_options options = MERCER_INIT(mercer_evaluation_options);
     mercer_matrix F = mercer_matrix_view(f, ROWS, C, MERCER_F64);
     options.task = MERCER_TASK_CLASSIFICATION, options.outputs = C, options.rows = ROWS;
-    for (int unknown = 0; unknown < 2; unknown++) {
+    for (int k = 0; k < 3; k++) {
+        bool unknown = k == 2;
         mercer_evaluation *of = NULL;
-        options.temperature = 1e-6;
+        options.temperature = 1e-6, options.curvature = most[k];
         assert_succeeds(context, mercer_evaluation_create(&of, context, &options));
         if (unknown) { /* bypasses the check of the public function */
             f[2][0] = f[2][1] = f[2][2] = (double)NAN;
@@ -402,6 +434,12 @@ static void test_extreme_scores(void **state)
         mercer_evaluation_free(of);
     }
     static const double refused[] = {1e-320, 9e-7, 1.1e6, -1, INFINITY, NAN};
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        mercer_evaluation *of = NULL;
+        options.temperature = 1, options.curvature = refused[i];
+        assert_fails(context, mercer_evaluation_create(&of, context, &options), MERCER_ERROR_ARGUMENT, "curvature");
+    }
+    options.curvature = 0;
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
         mercer_evaluation *of = NULL;
         options.temperature = refused[i];
@@ -441,10 +479,10 @@ static void test_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_classes),       cmocka_unit_test(test_a_weight_is_a_row_twice),
-        cmocka_unit_test(test_calibration),   cmocka_unit_test(test_roc),
-        cmocka_unit_test(test_sets),          cmocka_unit_test(test_values),
-        cmocka_unit_test(test_little_memory), cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_extreme_scores)};
+        cmocka_unit_test(test_classes),        cmocka_unit_test(test_a_weight_is_a_row_twice),
+        cmocka_unit_test(test_calibration),    cmocka_unit_test(test_roc),
+        cmocka_unit_test(test_sets),           cmocka_unit_test(test_values),
+        cmocka_unit_test(test_little_memory),  cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_extreme_scores), cmocka_unit_test(test_curvature)};
     return cmocka_run_group_tests(tests, open_datasets, close_datasets);
 }

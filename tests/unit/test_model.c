@@ -387,15 +387,19 @@ static void test_bad_parts(void **state)
                  "model is NULL");
     assert_fails(NULL, mercer_model_set_note(NULL, "note"), MERCER_ERROR_ARGUMENT, "model is NULL");
     assert_fails(NULL, mercer_model_set_schema(NULL, "{}"), MERCER_ERROR_ARGUMENT, "model is NULL");
-    assert_fails(NULL, mercer_model_set_temperature(NULL, 1), MERCER_ERROR_ARGUMENT, "model is NULL");
+    assert_fails(NULL, mercer_model_set_calibration(NULL, 1, 0), MERCER_ERROR_ARGUMENT, "model is NULL");
     assert_fails(NULL, mrc_model_set_intervals(NULL, &lists, 9, MERCER_TASK_REGRESSION), MERCER_ERROR_ARGUMENT,
                  "model is NULL");
     assert_fails(NULL, mercer_model_interval(NULL, radius, 0.5), MERCER_ERROR_ARGUMENT, "model is NULL");
     assert_fails(context, mercer_model_interval(model, NULL, 0.5), MERCER_ERROR_ARGUMENT, "radius is NULL");
     assert_fails(context, mercer_model_interval(model, radius, 0), MERCER_ERROR_ARGUMENT, "between 0 and 1");
     assert_fails(context, mercer_model_interval(model, radius, (double)NAN), MERCER_ERROR_ARGUMENT, "between 0 and 1");
-    assert_fails(context, mercer_model_set_temperature(model, (double)INFINITY), MERCER_ERROR_DATA, "temperature");
-    assert_fails(context, mercer_model_set_temperature(model, (double)NAN), MERCER_ERROR_DATA, "temperature");
+    const double refused[] = {(double)INFINITY, (double)NAN, -1, 1e-4, 1e7};
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
+        assert_fails(context, mercer_model_set_calibration(model, 1, refused[i]), MERCER_ERROR_DATA, "curvature");
+    assert_fails(context, mercer_model_set_calibration(model, 0, 20), MERCER_ERROR_DATA, "no temperature");
+    assert_fails(context, mercer_model_set_calibration(model, (double)INFINITY, 0), MERCER_ERROR_DATA, "temperature");
+    assert_fails(context, mercer_model_set_calibration(model, (double)NAN, 0), MERCER_ERROR_DATA, "temperature");
     assert_fails(context, mrc_model_set_intervals(model, &lists, 9, MERCER_TASK_AUTO), MERCER_ERROR_ARGUMENT, "task");
     assert_fails(context, mrc_model_set_intervals(model, &lists, 0.5, MERCER_TASK_REGRESSION), MERCER_ERROR_DATA,
                  "rows is 0.5");

@@ -123,7 +123,7 @@ static void test_no_model(void **state)
         {"format_version", "1.5", {0}, "format_version"},
         {"format_version", "", {0}, "format_version"},
         {"format_version", "99999999999999999999", {0}, "format_version"},
-        {"format_version", "9", {0}, "written by a newer Mercer"},
+        {"format_version", "10", {0}, "written by a newer Mercer"},
         {"format_version", "999999999", {0}, "written by a newer Mercer"},
         {"format_version", "1000000000", {0}, "no valid format_version"},
         {"format_version", "1", {0}, "target units"}, /* units, which a reader of version 1 would ignore */
@@ -244,7 +244,7 @@ static void newer_file(const char *path, int kind)
     assert_succeeds(context, mercer_model_set_names(model, MERCER_NAMES_TARGETS, names, kind ? 1 : C));
     assert_succeeds(context,
                     mrc_units_set_curve(&model->units, context, kind ? MRC_CURVE_LOG : MRC_CURVE_RANK, C, &numbers));
-    assert_succeeds(context, mercer_model_set_temperature(model, 1.5));
+    assert_succeeds(context, mercer_model_set_calibration(model, 1.5, kind ? 20 : 0));
     assert_succeeds(context, mrc_model_set_intervals(model, &lists, 44.5,
                                                      kind ? MERCER_TASK_CLASSIFICATION : MERCER_TASK_REGRESSION));
 #define NUMBER "{\"kind\":\"number\",\"mean\":1,\"missing\":0}"
@@ -256,7 +256,7 @@ static void newer_file(const char *path, int kind)
     mercer_model *again = load(path);
     double level[C], before[C];
     assert_same_predictions(model, again, MERCER_F32, "newer parts");
-    assert_true(model_info(again).temperature == 1.5);
+    assert_true(model_info(again).temperature == 1.5 && model_info(again).curvature == (kind ? 20 : 0));
     assert_string_equal(model_info(again).target_names[0], "v");
     assert_int_equal(model_info(again).target_count, kind ? 1 : C);
     assert_int_equal(model_info(again).interval_task, kind ? MERCER_TASK_CLASSIFICATION : MERCER_TASK_REGRESSION);
@@ -367,6 +367,12 @@ static void test_numbers_out_of_range(void **state)
         {0, {"temperature", .text = "1e7"}, "temperature"},
         {0, {"temperature", .text = "0"}, "temperature"},
         {0, {"temperature", .text = "1e999"}, "temperature"},
+        {1, {"curvature", .text = "1e-4"}, "curvature: '1e-4' is not a number in 0.001 .. 1e+06"},
+        {1, {"curvature", .text = "1e7"}, "curvature"},
+        {1, {"curvature", .text = "0"}, "curvature"},
+        {1, {"curvature", .text = "nan"}, "curvature"},
+        {1, {"temperature", .what = DROPPED}, "no temperature"},
+        {1, {"format_version", .text = "8"}, "curvature of class scores, which its format_version"},
         {0, {"interval_rows", .text = "1e18"}, "interval_rows: '1e18' is not a number in 1 .. 1e+15"},
         {0, {"interval_rows", .text = "nan"}, "interval_rows"},
         {1, {"intervals.scores", .set = set_last, .to = 7}, "7 is not a probability"},
@@ -455,9 +461,13 @@ static void test_newer_parts(void **state)
     write_again(path, other, &(tampering){"preprocess", .what = DROPPED}); /* a metric without a preprocessing */
     assert_succeeds(context, mercer_model_load(&model, context, NULL, other));
     /* Invalid numbers, which no public function accepts, are not written to files either. */
-    double *const numbers[] = {
-        &model->calibration.temperature, &model->calibration.rows, model->origin, model->units.scale,
-        model->units.curve.numbers,      model->calibration.scores};
+    double *const numbers[] = {&model->calibration.temperature,
+                               &model->calibration.curvature,
+                               &model->calibration.rows,
+                               model->origin,
+                               model->units.scale,
+                               model->units.curve.numbers,
+                               model->calibration.scores};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         double good = *numbers[i];
         *numbers[i] = i % 2 ? (double)INFINITY : (double)NAN;

@@ -258,7 +258,7 @@ class KernelEstimator(
         self.model_, self._task = model, task
         if task.classes is not None:
             self.classes_ = task.classes
-            self.temperature_ = model.temperature
+            self.temperature_, self.curvature_ = model.temperature, model.curvature
         self._trainer = None
         self._stream_type: str | None = None
         self._behind = False

@@ -3,14 +3,12 @@
 
 from __future__ import annotations
 
-import ctypes as C
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 
-from .. import _arrays as A
 from .. import _device as D
 from .._arrays import Array
 from .._kernels import Kernel
@@ -35,6 +33,8 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         Sorted classes.
     temperature_ : float
         Temperature T of :meth:`predict_proba`.
+    curvature_ : float
+        Curvature k of :meth:`predict_proba`; 0: none.
 
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
@@ -127,9 +127,9 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
 
     def predict_proba(self, X: Any) -> Array:
-        """Predict class probabilities of shape (m, c): softmax(f(x) / T).
+        """Predict class probabilities of shape (m, c): softmax(g(f(x)) / T), g(f) = asinh(k f) / asinh(k).
 
-        The temperature T, ``temperature_``, minimizes the log loss on samples that the model was not trained on: the
+        T, ``temperature_``, and k, ``curvature_`` (0: g(f) = f), minimize the log loss on samples not trained on: the
         validation samples with ``early_stopping`` or ``eval_set``; otherwise up to 5,000 samples by 3-fold cross-validation; for more
         samples, or with ``times``, held-out samples (5 %, at most 2,000); in :meth:`partial_fit` the latest samples,
         scored before training on them. With ``validation_fraction=0`` T is 1/4, and the probabilities are not
@@ -150,7 +150,7 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         return self._call_model(X, "class_sets", level)
 
     def _score_stream(self, X: Array, numbers: Array) -> None:
-        """Update the temperature from the latest samples of a stream, scored before training on them."""
+        """Calibrate on the latest samples of a stream, scored before training on them."""
         if not self._option("validation_fraction") or len(self.classes_) < 2:
             return
         rows = slice(0, STREAM_ROWS)
@@ -158,6 +158,5 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         while sum(len(labels) for _, labels in self._stream[1:]) >= STREAM_SCORES:
             self._stream.pop(0)
         scores, labels = (np.concatenate(parts) for parts in zip(*self._stream, strict=True))
-        context, found = self.model_.context, C.c_double()
-        context.call("mercer_temperature", context.handle, found, A.view(scores), A.integers(labels), None)
-        self.model_.temperature = self.temperature_ = found.value
+        self.model_._calibrate(scores, labels)
+        self.temperature_, self.curvature_ = self.model_.temperature, self.model_.curvature

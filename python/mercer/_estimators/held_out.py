@@ -155,10 +155,11 @@ def dependence(estimator: Any, task: Task, sample: Samples, column: int) -> tupl
 
 
 def probabilities(estimator: Any, found: HeldOut) -> Array:
-    """Return class probabilities (m, c) of held-out scores, with the temperature of the model."""
+    """Return class probabilities (m, c) of held-out scores, calibrated as by the model."""
     info = estimator.model_._info()
     shift = np.array(info.class_shift[: info.outputs]) if info.class_shift else 0.0
-    scores = (found.scores + shift) / info.temperature
+    curved = np.arcsinh(info.curvature * found.scores) / np.arcsinh(info.curvature) if info.curvature else found.scores
+    scores = (curved + shift) / info.temperature
     scores = np.exp(scores - scores.max(axis=1, keepdims=True))
     return scores / scores.sum(axis=1, keepdims=True)
 

@@ -12,6 +12,9 @@
 /* Temperature of probabilities. Calibration searches 0.01 .. 10. */
 #define MRC_TEMPERATURE_LEAST 1e-6
 #define MRC_TEMPERATURE_MOST  1e6
+/* Curvature of class scores. Calibration tries 4 .. 256. */
+#define MRC_CURVATURE_LEAST 1e-3
+#define MRC_CURVATURE_MOST  1e6
 
 /* Number of held-out rows that prediction intervals are computed from. */
 #define MRC_INTERVAL_ROWS_MOST 1e15

@@ -5,6 +5,18 @@
 #include <math.h>
 #include <stdbool.h>
 
+#define MOST_SCORE 1e300 /* limit of scores, so that their product with a curvature is finite */
+
+void mrc_softmax_curve(double *f, int64_t c, double curvature)
+{
+    if (curvature == 0) return;
+    double scale = asinh(curvature);
+    for (int64_t j = 0; j < c; j++) {
+        double bounded = f[j] > MOST_SCORE ? MOST_SCORE : f[j] < -MOST_SCORE ? -MOST_SCORE : f[j];
+        f[j] = asinh(curvature * bounded) / scale;
+    }
+}
+
 double mrc_softmax(double *p, const double *f, int64_t c, double temperature)
 {
     double top = f[0];
