@@ -190,6 +190,7 @@ static void collect_common(const mercer_model *model, contents *out)
 /* Returns the lowest format version that a reader must support; see model_file.h. */
 static const char *format_version(const mercer_model *model)
 {
+    if (model->schema && model->has_statistics) return MRC_MODEL_FORMAT_LEVELS;
     if (model->calibration.shift) return MRC_MODEL_FORMAT_SHIFT;
     if (model->schema && model->reads_notations) return MRC_MODEL_FORMAT_NOTATIONS;
     if (model->member_count > 1) return MRC_MODEL_FORMAT_MEMBERS;
