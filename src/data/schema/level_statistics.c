@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Statistics of the targets by level of a category: numbers by which levels differ, for categories that have too many
- * for a feature of their own.
+ * Statistics of the targets by level of a category, for categories with too many levels for one feature each.
  *
  * For a set of rows, let t be a target (one-hot for classes), p its mean and s its deviation over the set, and n_l and
  * S_l the number of the rows with level l and the sum of t - p over them, both weighted. The statistic of level l is
