@@ -38,6 +38,18 @@ static char *columns_text(const json_t *columns, int64_t features)
     return cli_append(text, "%s%" PRId64 " features", *text ? ": " : "", features);
 }
 
+/* Returns the entry of a category: the number of its levels, and of those with statistics of the target only. */
+static char *levels_text(const json_t *column, const char *name)
+{
+    char count[CLI_SHORT];
+    size_t levels = json_array_size(json_object_get(column, "levels"));
+    size_t rare = json_array_size(json_object_get(column, "rare"));
+    const char *others = json_is_true(json_object_get(column, "other")) ? " and others" : "";
+    if (json_object_get(column, "statistics") == NULL) return cli_format("%s (%zu levels%s)", name, levels, others);
+    return cli_format("%s (%zu levels%s, target statistics of %s)", name, levels, others,
+                      cli_count_text(count, (int64_t)(levels + rare)));
+}
+
 /* Returns the entry of one column under a title; NULL if there is none. */
 static char *column_text(const json_t *column, size_t place, const char *title)
 {
@@ -46,9 +58,7 @@ static char *column_text(const json_t *column, size_t place, const char *title)
     snprintf(number, sizeof number, "%zu (from 0, without the target)", place);
     if (name == NULL || *name == '\0') name = number;
     int64_t missing = json_integer_value(json_object_get(column, "missing"));
-    if (strcmp(title, "categories") == 0 && is_kind(column, "category"))
-        return cli_format("%s (%zu levels%s)", name, json_array_size(json_object_get(column, "levels")),
-                          json_is_true(json_object_get(column, "other")) ? " and others" : "");
+    if (strcmp(title, "categories") == 0 && is_kind(column, "category")) return levels_text(column, name);
     const char *notation = json_string_value(json_object_get(column, "notation"));
     if (strcmp(title, "notations") == 0 && notation != NULL) return cli_format("%s (%s)", name, notation);
     if (strcmp(title, "missing") == 0 && missing > 0)

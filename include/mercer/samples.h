@@ -110,19 +110,22 @@ MERCER_API mercer_status mercer_dataset_synthesize(mercer_dataset **out, mercer_
                                                    int64_t first, int64_t rows, uint64_t seed);
 /* A column of a table in memory. The layout is frozen. */
 typedef struct mercer_table_column {
-    const char *name;         /* column name; NULL for all columns: they are matched by position */
-    const char *kind;         /* number, boolean, date, category, or text: words that may be numbers or dates */
+    const char *name; /* column name; NULL for all columns: they are matched by position */
+    /* number, boolean, date, category, text (words that may be numbers or dates); or, not a feature: target, weight,
+       group or time */
+    const char *kind;
     const double *values;     /* (rows) numbers, booleans as 0 and 1, dates as days since 2000-01-01; NaN: missing */
     const int32_t *codes;     /* (rows) category and text, instead of values: index into words; -1: missing */
     const char *const *words; /* (word_count) the words of a category or text */
     int64_t word_count;
 } mercer_table_column;
 
-/* Creates a dataset without targets from the columns of a table, encoded like a table from a file (docs/tables.md).
-   columns (count) of `rows` rows each are copied. schema: schema of the table in training (mercer_dataset_info); NULL:
-   found from the data. For a value that does not fit its column, mercer_last_error_field returns what was expected:
-   "columns.date", "columns.number", or "columns.order" if the order of day and month is unclear. Errors: MISMATCH,
-   SHAPE, DATA, FORMAT. */
+/* Creates a dataset from the columns of a table, encoded like a table from a file (docs/tables.md). columns (count) of
+   `rows` rows each are copied. Targets are one column of codes, whose words are the classes, or columns of values;
+   without them, categories with many levels have no statistics of the targets. schema: schema of the table in training
+   (mercer_dataset_info); NULL: found from the data. For a value that does not fit its column, mercer_last_error_field
+   returns what was expected: "columns.date", "columns.number", or "columns.order" if the order of day and month is
+   unclear. Errors: MISMATCH, SHAPE, DATA, FORMAT. */
 MERCER_API mercer_status mercer_dataset_from_columns(mercer_dataset **out, mercer_context *context,
                                                      const mercer_table_column *columns, int64_t count, int64_t rows,
                                                      const char *schema);

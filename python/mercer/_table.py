@@ -6,6 +6,7 @@ from __future__ import annotations
 import datetime
 import json
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -224,10 +225,28 @@ def missing_columns(schema: str | None) -> list[str]:
     return [repr(c["name"]) if c.get("name") else str(j) for j, c in enumerate(columns) if c.get("missing")]
 
 
-def encode(context: Context, table: Any, schema: str | None = None) -> tuple[Array, str | None, list[str] | None]:
+def role_columns(y: Any, classes: bool, **keys: Array | None) -> list[dict[str, Any]]:
+    """Return columns of targets, and of the keys that are not None: weight, group or time.
+
+    >>> [c["kind"] for c in role_columns([1.0, 2.0], False, weight=np.ones(2), time=None)]
+    ['target', 'weight']
+    """
+    if classes:
+        found, numbers = np.unique(y, return_inverse=True)
+        columns = [{"name": None, **_words("target", numbers.reshape(-1), found)}]
+    else:
+        values = np.asarray(y, np.float64).reshape(len(y), -1)
+        columns = [{"name": None, "kind": "target", "values": np.ascontiguousarray(c)} for c in values.T]
+    return columns + [{"name": None, "kind": kind, "values": v} for kind, v in keys.items() if v is not None]
+
+
+def encode(
+    context: Context, table: Any, schema: str | None = None, roles: Sequence[dict[str, Any]] = ()
+) -> tuple[Array, str | None, list[str] | None]:
     """Encode a table as features by a schema, or by one that is found from the data (None).
 
-    Returns the features as an array, the schema, and the names of the features.
+    ``roles`` are the columns of targets and keys, for statistics of the targets. Returns the features as an array, the
+    schema, and the names of the features.
 
     >>> import pandas
     >>> X, schema, names = encode(Context(), pandas.DataFrame({"a": [1, None], "b": ["x", "y"]}))
@@ -235,6 +254,7 @@ def encode(context: Context, table: Any, schema: str | None = None) -> tuple[Arr
     ([[1.0, 0.0, 1.0, 0.0], [1.0, 1.0, 0.0, 1.0]], ['a', 'a missing', 'b=x', 'b=y'])
     """
     columns = _columns(table if isinstance(table, np.ndarray) else _durations_to_days(table), unique=schema is None)
+    columns += roles
     structs = (L.mercer_table_column * len(columns))()
     for struct, column in zip(structs, columns):
         words = column.get("words", [])

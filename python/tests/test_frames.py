@@ -131,6 +131,26 @@ def test_notations(tmp_path):
         encode(Context(), frame.iloc[:12].assign(when=pandas.date_range("2020-01-01", periods=12, freq="MS").strftime("%d/%m/%Y")))
 
 
+def test_statistics_of_levels(tmp_path):
+    """A category with many levels has the same statistics in a frame and in a file, and they reach predictions."""
+    rng = np.random.default_rng(4)
+    effects, codes = rng.normal(size=300), rng.integers(0, 300, 3000)
+    frame = pandas.DataFrame({"code": [f"K{k}" for k in codes], "a": rng.normal(size=3000)})
+    y, weights = effects[codes] + 0.3 * rng.normal(size=3000), rng.uniform(0.5, 2, 3000)
+    groups = np.arange(3000) % 60
+    frame.assign(y=y, w=weights, g=groups).to_csv(tmp_path / "t.csv", index=False)
+    model = KernelRegressor(random_state=0, tune="off").fit(frame[:2000], y[:2000])
+    assert model.score(frame[2000:], y[2000:]) > 0.8
+    model.fit(frame, y, weights, groups=groups)
+    table = Dataset(tmp_path / "t.csv", target="y", weight_column="w", group_column="g")
+    assert table.info()["schema"] == model.model_.schema
+    table = Dataset(tmp_path / "t.csv", schema=model.model_.schema, task="unlabeled")
+    np.testing.assert_array_equal(model.predict(frame), model.model_.predict(table)[:, 0])
+    classes = np.where(y > 0, "up", "down")
+    assert KernelClassifier(random_state=0, tune="off").fit(frame[:2000], classes[:2000]).score(frame[2000:], classes[2000:]) > 0.8
+    assert "statistics" not in encode(Context(), frame)[1]  # there are no targets
+
+
 def test_text_that_is_true_or_false():
     frame = pandas.DataFrame({"ok": ["true", "False"] * 20, "a": np.arange(40) % 7})
     X, schema, _ = encode(Context(), frame)

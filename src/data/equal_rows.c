@@ -4,29 +4,42 @@
 #include "core/matrix.h"
 #include "core/memory.h"
 #include "core/numbers/weighted.h"
+#include "core/threads/parallel.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
 
+/* BLOCK: rows whose hashes are computed at a time, in pieces of EACH rows by several threads. */
+enum { BLOCK = 4096, EACH = 128, FIRST_SLOTS = 1024 };
+
 typedef struct hashed_row {
     uint64_t high, low;
     int64_t place; /* index of the row in the list that was hashed */
 } hashed_row;
 
-/* Orders by hash, then by index, so that equal rows are adjacent and the first of them comes first. */
+/* The distinct rows among those seen so far, in the order of first occurrence, and a hash table with open addressing,
+   at most half full. */
+typedef struct distinct_rows {
+    mercer_context *context;
+    hashed_row *list; /* (count) */
+    int64_t count, room;
+    int64_t *slots; /* (slot_count, a power of two) indices into list; -1 is empty */
+    int64_t slot_count;
+} distinct_rows;
+
+static void close_distinct(distinct_rows *self)
+{
+    MRC_FREE_ALL(self->context, self->list, self->slots);
+}
+
+/* Orders by hash. */
 static int compare_hashes(const void *a, const void *b)
 {
     const hashed_row *left = a, *right = b;
     if (left->high != right->high) return left->high < right->high ? -1 : 1;
-    if (left->low != right->low) return left->low < right->low ? -1 : 1;
-    return (left->place > right->place) - (left->place < right->place);
-}
-
-static bool is_equal(const hashed_row *a, const hashed_row *b)
-{
-    return a->high == b->high && a->low == b->low;
+    return (left->low > right->low) - (left->low < right->low);
 }
 
 /* Replaces -0 by 0, because equal values must have equal bytes to have equal hashes. */
@@ -42,31 +55,108 @@ static void clear_signs(const mercer_matrix *row)
         halves[j] = halves[j] == HALF_SIGN ? 0 : halves[j];
 }
 
-/* Hashes the listed rows and sorts the hashes. */
-static mercer_status hash_rows(mrc_scope *scope, const mercer_dataset *data, const int64_t *rows, int64_t count,
-                               bool with_targets, hashed_row **out)
+/* Rows that are hashed in parallel. */
+typedef struct hashing {
+    const mercer_dataset *data;
+    const int64_t *rows; /* listed rows, or NULL: the row numbers are the places */
+    int64_t first, count, targets, row_bytes;
+    bool with_targets;
+    char *buffers;         /* (threads) a row with its targets */
+    hashed_row out[BLOCK]; /* (count) */
+} hashing;
+
+/* Writes targets, key and features of a row to a buffer and hashes it. */
+static void hash_row(const hashing *self, int64_t place, char *buffer, hashed_row *out)
 {
-    int64_t values = !with_targets ? 0 : data->labels ? 1 : data->outputs;
-    int64_t targets = values + (with_targets && data->keys); /* a key is hashed like one more target */
-    int64_t feature_bytes = data->features * mrc_dtype_size(data->dtype);
-    char *buffer;
-    MRC_SCOPE(own, data->context);
-    MRC_TRY(mrc_scope_alloc(scope, out, count, sizeof **out, "hashes of rows"));
-    MRC_TRY(mrc_scope_alloc_zero(&own, &buffer, targets * (int64_t)sizeof(double) + feature_bytes, 1, "a row"));
+    const mercer_dataset *data = self->data;
+    int64_t row = self->rows ? self->rows[place] : place;
+    int64_t values = !self->with_targets ? 0 : data->labels ? 1 : data->outputs;
     mercer_matrix y = mrc_view(buffer, 1, values, MERCER_F64),
-                  x = mrc_view(buffer + targets * (int64_t)sizeof(double), 1, data->features, data->dtype);
-    for (int64_t i = 0; i < count; i++) {
-        int64_t row = rows ? rows[i] : i;
-        mrc_dataset_fetch(data, &row, 0, &x, values > 0 && !data->labels ? &y : NULL, NULL);
-        if (values > 0 && data->labels) *(double *)y.data = data->labels[row];
-        if (targets > values) ((double *)(void *)buffer)[values] = data->keys[row];
-        clear_signs(&x);
-        clear_signs(&y);
-        XXH128_hash_t hash = XXH3_128bits(buffer, (size_t)targets * sizeof(double) + (size_t)feature_bytes);
-        (*out)[i] = (hashed_row){hash.high64, hash.low64, i};
+                  x = mrc_view(buffer + self->targets * (int64_t)sizeof(double), 1, data->features, data->dtype);
+    mrc_dataset_fetch(data, &row, 0, &x, values > 0 && !data->labels ? &y : NULL, NULL);
+    if (values > 0 && data->labels) *(double *)y.data = data->labels[row];
+    /* a key is hashed like one more target */
+    if (self->targets > values) ((double *)(void *)buffer)[values] = data->keys[row];
+    clear_signs(&x);
+    clear_signs(&y);
+    XXH128_hash_t hash = XXH3_128bits(buffer, (size_t)self->row_bytes);
+    *out = (hashed_row){hash.high64, hash.low64, place};
+}
+
+/* A task of mrc_parallel_for: hashes EACH rows. */
+static void hash_some(void *argument, int64_t piece, int worker)
+{
+    hashing *self = argument;
+    int64_t end = mrc_min(self->count, (piece + 1) * EACH);
+    char *buffer = self->buffers + worker * mrc_round_up(self->row_bytes, (int64_t)sizeof(double));
+    for (int64_t i = piece * EACH; i < end; i++) hash_row(self, self->first + i, buffer, &self->out[i]);
+}
+
+/* Returns the slot of a row, or the empty slot where it belongs. */
+static int64_t *find_slot(const distinct_rows *self, const hashed_row *row)
+{
+    uint64_t mask = (uint64_t)self->slot_count - 1;
+    for (uint64_t i = row->low;; i++) {
+        int64_t *slot = &self->slots[i & mask];
+        if (*slot < 0) return slot;
+        if (self->list[*slot].low == row->low && self->list[*slot].high == row->high) return slot;
     }
-    qsort(*out, (size_t)count, sizeof **out, compare_hashes);
+}
+
+/* Grows list and table for BLOCK more rows. */
+static mercer_status reserve_rows(distinct_rows *self)
+{
+    const int64_t each = (int64_t)sizeof *self->list;
+    if (self->count + BLOCK > self->room) {
+        int64_t room = 2 * self->room + BLOCK;
+        MRC_TRY(mrc_move(self->context, &self->list, self->count * each, room * each, "hashes of rows"));
+        self->room = room;
+    }
+    if (2 * (self->count + BLOCK) <= self->slot_count) return MERCER_OK;
+    int64_t count = self->slot_count ? self->slot_count : FIRST_SLOTS;
+    while (count < 2 * (self->count + BLOCK)) count *= 2;
+    MRC_TRY(mrc_move(self->context, &self->slots, 0, count * (int64_t)sizeof *self->slots, "hashes of rows"));
+    self->slot_count = count;
+    memset(self->slots, 0xff, (size_t)count * sizeof *self->slots);
+    for (int64_t i = 0; i < self->count; i++) *find_slot(self, &self->list[i]) = i;
+    return MERCER_OK;
+}
+
+/* Hashes the listed rows. id[i] is the number of row i among the distinct rows. */
+static mercer_status number_rows(distinct_rows *self, hashing *job, int64_t count, int64_t *id)
+{
+    const mercer_dataset *data = job->data;
+    int threads = data->on_device.data ? 1 : data->context->threads; /* rows on a device are copied one at a time */
+    MRC_SCOPE(scope, data->context);
+    int64_t features = data->features * mrc_dtype_size(data->dtype);
+    job->targets = !job->with_targets ? 0 : (data->labels ? 1 : data->outputs) + (data->keys ? 1 : 0);
+    job->row_bytes = job->targets * (int64_t)sizeof(double) + features;
+    MRC_TRY(mrc_scope_alloc_zero(&scope, &job->buffers, threads, mrc_round_up(job->row_bytes, (int64_t)sizeof(double)),
+                                 "a row"));
+    for (job->first = 0; job->first < count; job->first += BLOCK) {
+        job->count = mrc_min(BLOCK, count - job->first);
+        mrc_parallel_for(threads, (job->count + EACH - 1) / EACH, hash_some, job);
+        MRC_TRY(reserve_rows(self));
+        for (int64_t i = 0; i < job->count; i++) {
+            int64_t *slot = find_slot(self, &job->out[i]);
+            if (*slot < 0) *slot = self->count, self->list[self->count++] = job->out[i];
+            id[job->first + i] = *slot;
+        }
+    }
     return mrc_dataset_check(data);
+}
+
+/* Finds the distinct rows. out->context is set; the caller closes *out, also after a failure. */
+static mercer_status find_distinct(distinct_rows *out, const mercer_dataset *data, const int64_t *rows, int64_t count,
+                                   bool with_targets, int64_t *id)
+{
+    hashing *job;
+    MRC_SCOPE(scope, data->context);
+    MRC_TRY(mrc_scope_alloc_zero(&scope, &job, 1, sizeof *job, "hashes of rows"));
+    job->data = data;
+    job->rows = rows;
+    job->with_targets = with_targets;
+    return number_rows(out, job, count, id);
 }
 
 /* Numbers distinct rows in the order of first occurrence. On input id[i] is the index of the first row that equals row
@@ -81,14 +171,9 @@ static int64_t number_firsts(int64_t *id, int64_t count)
 mercer_status mrc_equal_rows(const mercer_dataset *data, const int64_t *rows, int64_t count, bool with_targets,
                              int64_t *id, int64_t *distinct)
 {
-    hashed_row *hashes;
-    MRC_SCOPE(scope, data->context);
-    MRC_TRY(hash_rows(&scope, data, rows, count, with_targets, &hashes));
-    for (int64_t i = 0, first = 0; i < count; i++) {
-        if (i > 0 && !is_equal(&hashes[i], &hashes[i - 1])) first = i;
-        id[hashes[i].place] = hashes[first].place; /* the smallest index, because the sort orders equal keys by index */
-    }
-    *distinct = number_firsts(id, count);
+    MRC_OWNED(close_distinct) distinct_rows found = {.context = data->context};
+    MRC_TRY(find_distinct(&found, data, rows, count, with_targets, id));
+    *distinct = found.count;
     return MERCER_OK;
 }
 
@@ -118,18 +203,24 @@ mercer_status mrc_row_units(const mercer_dataset *data, const int64_t *rows, int
     return MERCER_OK;
 }
 
-mercer_status mrc_rows_by_content(const mercer_dataset *data, int64_t *order, int64_t *start, int64_t *distinct)
+mercer_status mrc_merge_rows(const mercer_dataset *data, int64_t *rows, double *weights, int64_t *count)
 {
-    hashed_row *hashes;
-    int64_t n = data->rows, runs = 0;
+    MRC_OWNED(close_distinct) distinct_rows found = {.context = data->context};
+    int64_t *id;
+    double *sums; /* (rows) total weight, at the first of equal rows */
     MRC_SCOPE(scope, data->context);
-    MRC_TRY(hash_rows(&scope, data, NULL, n, true, &hashes));
-    for (int64_t i = 0; i < n; i++) {
-        order[i] = hashes[i].place;
-        if (i == 0 || !is_equal(&hashes[i], &hashes[i - 1])) start[runs++] = i;
+    MRC_TRY(mrc_scope_alloc(&scope, &id, data->rows, sizeof *id, "row numbers"));
+    MRC_TRY(mrc_scope_alloc_zero(&scope, &sums, data->rows, sizeof *sums, "weights of samples"));
+    MRC_TRY(find_distinct(&found, data, NULL, data->rows, true, id));
+    for (int64_t i = 0; i < data->rows; i++) sums[found.list[id[i]].place] += data->weights ? data->weights[i] : 1;
+    qsort(found.list, (size_t)found.count, sizeof *found.list, compare_hashes);
+    *count = 0;
+    for (int64_t i = 0; i < found.count; i++) {
+        int64_t row = found.list[i].place;
+        if (!(sums[row] > 0)) continue;
+        rows[*count] = row;
+        weights[(*count)++] = sums[row];
     }
-    start[runs] = n;
-    *distinct = runs;
     return MERCER_OK;
 }
 

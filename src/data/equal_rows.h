@@ -6,7 +6,8 @@
  *
  * Rows are equal if their features (and targets and keys, if requested) have the same values; -0 equals 0. They are
  * compared by 128-bit hashes: for n rows the probability that two distinct rows are mistaken for equal is below n^2 /
- * 2^128, which is 10^-22 for 10^8 rows. Cost: one read of the rows, a sort of n hashes, 24 bytes per row.
+ * 2^128, which is 10^-22 for 10^8 rows. Cost: one read of the rows, 40 to 80 bytes per
+ * distinct row for a hash table, and for merging a sort of the distinct hashes and 16 bytes per row.
  */
 #ifndef MRC_DATA_EQUAL_ROWS_H
 #define MRC_DATA_EQUAL_ROWS_H
@@ -26,9 +27,9 @@ mercer_status mrc_row_units(const mercer_dataset *data, const int64_t *rows, int
    rows. */
 mercer_status mrc_first_times(const mercer_dataset *data, double *times);
 
-/* Sorts all rows by hashes of features, targets and keys. The order depends only on the content of the rows, not on
-   their order in the dataset, and equal rows are adjacent. order (rows): sorted row numbers; start (rows + 1): start of
-   each of the *distinct runs of equal rows, then the number of rows. */
-mercer_status mrc_rows_by_content(const mercer_dataset *data, int64_t *order, int64_t *start, int64_t *distinct);
+/* Finds the rows with distinct features, targets and keys and a positive total weight, ordered by a hash, so that the
+   result depends only on the content of the rows, not on their order. rows (data->rows) gets the *count first rows of
+   each, weights (data->rows) their total weights. */
+mercer_status mrc_merge_rows(const mercer_dataset *data, int64_t *rows, double *weights, int64_t *count);
 
 #endif

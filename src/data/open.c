@@ -3,6 +3,7 @@
    targets. */
 #include "core/memory.h"
 #include "data/opening.h"
+#include "data/schema/schema.h"
 
 /* ---- Samples ------------------------------------------------------------------------------------------------- */
 
@@ -58,6 +59,7 @@ static mercer_status open_both(mrc_opening *self)
     dataset->rows = dataset->x.rows;
     dataset->features = dataset->x.cols;
     dataset->dtype = dataset->x.dtype;
+    MRC_TRY(mrc_dataset_add_statistics(dataset));
     if (self->options->columns && dataset->features != self->options->column_count)
         return mrc_fail(self->context, MERCER_ERROR_SHAPE, "%s: %lld features, but the model was trained on %lld",
                         self->options->x, (long long)dataset->features, (long long)self->options->column_count);

@@ -363,6 +363,13 @@ static bool look_like_classes(const mrc_targets *self)
     return false;
 }
 
+int64_t mrc_targets_outputs(const mrc_targets *self, const mrc_target_wish *wish, bool *classes)
+{
+    *classes = wish->labels ||
+               (wish->task == MERCER_TASK_AUTO ? look_like_classes(self) : wish->task == MERCER_TASK_CLASSIFICATION);
+    return !*classes ? 1 : wish->labels ? wish->label_count : self->count;
+}
+
 bool mrc_targets_find_notation(mrc_targets *self, const mrc_target_wish *wish)
 {
     mrc_readings common = mrc_readings_numbers;

@@ -79,6 +79,8 @@ mercer_status mrc_targets_text(mrc_targets *targets, const char *text, int64_t l
 /* Finds the notation if all targets are numbers. Returns true if there is one; the caller must then clear the
    targets and read them again. */
 bool mrc_targets_find_notation(mrc_targets *targets, const mrc_target_wish *wish);
+/* Returns the number of outputs that mrc_targets_finish will set, and whether they are classes. */
+int64_t mrc_targets_outputs(const mrc_targets *targets, const mrc_target_wish *wish, bool *classes);
 /* Decides between classes and values; sets the dataset's task and outputs, and moves either the labels with their names
    or the values y into it. */
 mercer_status mrc_targets_finish(mrc_targets *targets, const mrc_target_wish *wish, mercer_dataset *dataset);

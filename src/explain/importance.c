@@ -194,6 +194,14 @@ static int64_t column_quantiles(const mrc_column *column, const mercer_matrix *x
     return count;
 }
 
+/* Sets the features (width), all 0, of a category to those of a level. */
+static void set_level(const mrc_column *column, int64_t level, double *to)
+{
+    int64_t count = column->statistics;
+    to[level] = 1;
+    for (int64_t k = 0; k < count; k++) to[column->width - count + k] = column->statistic[level * count + k];
+}
+
 /* Sets a column of all rows to a value. row (d): scratch space. */
 static void set_column(const mrc_column *column, const mercer_matrix *x, double value, double *row)
 {
@@ -202,7 +210,7 @@ static void set_column(const mrc_column *column, const mercer_matrix *x, double 
         mrc_load_row_f64(x, i, row);
         for (int64_t j = 0; j < column->width; j++) to[j] = 0;
         if (column->kind == MRC_KIND_CATEGORY)
-            to[(int64_t)value] = 1;
+            set_level(column, (int64_t)value, to);
         else
             to[0] = value;
         if (column->kind == MRC_KIND_DATE) mrc_date_season(value + column->origin, &to[1], &to[2]);

@@ -120,9 +120,27 @@ static void put_column(mrc_c99_job *job, const mrc_column *column, int64_t place
     mrc_output_text(&job->out, ", ");
     mrc_c99_number(job, column->origin, false);
     if (column->kind == MRC_KIND_CATEGORY)
-        mrc_output_text(&job->out, ", levels_%lld},\n", (long long)place);
+        mrc_output_text(&job->out, ", levels_%lld, %lld, %lld, ", (long long)place, (long long)column->level_count,
+                        (long long)column->statistics);
     else
-        mrc_output_text(&job->out, ", 0},\n");
+        mrc_output_text(&job->out, ", 0, 0, 0, ");
+    if (column->statistics > 0)
+        mrc_output_text(&job->out, "values_%lld},\n", (long long)place);
+    else
+        mrc_output_text(&job->out, "0},\n");
+}
+
+/* Writes the statistics of the levels of a category. */
+static void put_statistics(mrc_c99_job *job, const mrc_column *column, int64_t place)
+{
+    int64_t count = (mrc_column_levels(column) + 1) * column->statistics;
+    mrc_output_text(&job->out, "static const double values_%lld[] = {", (long long)place);
+    for (int64_t i = 0; i < count; i++) {
+        mrc_output_text(&job->out, i % NUMBERS_PER_LINE == 0 ? "\n    " : " ");
+        mrc_c99_number(job, column->statistic[i], false);
+        mrc_output_text(&job->out, ",");
+    }
+    mrc_output_text(&job->out, "\n};\n\n");
 }
 
 /* Writes the data for filling missing numbers from the other numbers of their row. */
@@ -152,7 +170,8 @@ void mrc_c99_table(mrc_c99_job *job, const mrc_schema *schema)
         const mrc_column *column = &schema->columns[i];
         char name[64];
         snprintf(name, sizeof name, "static const char *const levels_%lld", (long long)i);
-        if (column->kind == MRC_KIND_CATEGORY) mrc_c99_texts(job, name, column->levels, column->level_count);
+        if (column->kind == MRC_KIND_CATEGORY) mrc_c99_texts(job, name, column->levels, mrc_column_levels(column));
+        if (column->statistics > 0) put_statistics(job, column, i);
     }
     begin_array(job, "column", "columns");
     mrc_output_text(&job->out, "\n");

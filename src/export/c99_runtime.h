@@ -560,13 +560,16 @@ typedef enum kind { COLUMN_NUMBER, COLUMN_BOOLEAN, COLUMN_DATE, COLUMN_CATEGORY 
 
 typedef struct column {
     kind kind;
-    bool has_missing, other;   /* a feature for missing values; one for words that are not levels */
-    int first;                 /* first feature */
-    const char *date;          /* order of a date, such as "d/m/Y"; NULL for an ISO date */
-    char decimal;              /* decimal mark of a number with a unit or group marks; 0 for plain decimals */
-    int unit;                  /* of such a number */
-    double mean, origin;       /* replaces missing values; subtracted before the value is rounded to float */
-    const char *const *levels; /* of a category, one feature each, then NULL */
+    bool has_missing, other; /* a feature for missing values; one for words that are not levels */
+    int first;               /* first feature */
+    const char *date;        /* order of a date, such as "d/m/Y"; NULL for an ISO date */
+    char decimal;            /* decimal mark of a number with a unit or group marks; 0 for plain decimals */
+    int unit;                /* of such a number */
+    double mean, origin;     /* replaces missing values; subtracted before the value is rounded to float */
+    /* of a category: words with one feature each (kept), then words that have only statistics, then NULL */
+    const char *const *levels;
+    int kept, statistics; /* number of features that are statistics of a level */
+    const double *values; /* (levels + 1, statistics) of each level and of missing values */
 } column;
 
 typedef struct table {
@@ -674,15 +677,18 @@ static bool read_value(const column *of, const char *text, const char *end, floa
 
 static void encode_word(const column *of, const char *text, size_t length, double *to)
 {
-    int level = 0;
+    int level = 0, last = of->kept + of->other + of->has_missing;
+    bool missing = is_missing(text, length), known;
     for (; of->levels[level]; level++)
         if (strlen(of->levels[level]) == length && memcmp(of->levels[level], text, length) == 0) break;
-    if (of->levels[level])
+    known = of->levels[level] || (missing && of->has_missing);
+    if (of->levels[level] && level < of->kept)
         to[level] = 1;
-    else if (!is_missing(text, length) && of->other)
-        to[level] = 1;
-    else if (is_missing(text, length) && of->has_missing)
-        to[level + of->other] = 1;
+    else if (of->levels[level] || (!missing && of->other))
+        to[of->kept] = 1;
+    else if (missing && of->has_missing)
+        to[of->kept + of->other] = 1;
+    for (int k = 0; k < of->statistics && known; k++) to[last + k] = rounded(of->values[level * of->statistics + k]);
 }
 
 /* Compute values of cells. Missing ones become the means of their columns, or are imputed from the other numbers of the

@@ -10,8 +10,8 @@
  * Holding out: units (data/equal_rows.h) are drawn in random order until enough rows are held out. With times, the
  * latest rows are held out instead. At least one unit of each class remains for training.
  *
- * Cost of merging: a pass over the rows and a sort of n hashes. Holding out costs the same again and a copy of the
- * rows, unless they are too large to copy: see hold_out.
+ * Cost of merging: a pass over the rows and a sort of the distinct hashes. Holding out costs the same again and a copy
+ * of the rows, unless they are too large to copy: see hold_out.
  */
 #include "fit/fitting.h"
 
@@ -24,8 +24,8 @@
 #include <string.h>
 
 enum {
-    /* largest table to merge: hashing and sorting 1,000,000 rows of 20 floats takes about a second */
-    MERGED_ROWS = 1000000,
+    /* largest table to merge: for 20,000,000 distinct rows, hash table and sort take 2 GB and about ten seconds */
+    MERGED_ROWS = 20000000,
     MERGED_DEVICE_ROWS = 10000, /* the same limit for device memory, from which rows are fetched one at a time */
     /* largest table that is calibrated by cross-validation instead of on held-out rows */
     CROSS_VALIDATED_ROWS = 5000,
@@ -51,24 +51,6 @@ mercer_status mrc_fit_distinct_rows(mrc_scope *scope, const mercer_dataset *data
     for (int64_t i = 0; i < data->rows; i++)
         if (id[i] == seen) (*rows)[seen++] = i;
     return MERCER_OK;
-}
-
-/* Sums the weights of runs of equal rows, and drops runs of total weight 0. Sets order to the first row and weights to
-   the total weight of each remaining run; sets *ones to whether these weights are all 1. Returns the number of
-   remaining runs. */
-static int64_t sum_weights(const mercer_dataset *data, int64_t *order, const int64_t *start, int64_t runs,
-                           double *weights, bool *ones)
-{
-    int64_t count = 0;
-    for (int64_t k = 0; k < runs; k++) {
-        double sum = 0;
-        int64_t first = order[start[k]];
-        for (int64_t i = start[k]; i < start[k + 1]; i++) sum += data->weights ? data->weights[order[i]] : 1;
-        if (!(sum > 0)) continue;
-        order[count] = first, weights[count++] = sum;
-        *ones = *ones && sum == 1;
-    }
-    return count;
 }
 
 /* Makes `data` the merged samples. Without equal rows and weights it is not changed. */
@@ -100,16 +82,15 @@ bool mrc_fit_merges(const mercer_fitting *self)
 
 static mercer_status merge_samples(mercer_fitting *self)
 {
-    int64_t *order, *start, runs, n = self->data->rows;
+    int64_t *rows, count, n = self->data->rows;
     double *weights;
     bool ones = true;
     MRC_SCOPE(scope, self->context);
-    MRC_TRY(mrc_scope_alloc(&scope, &order, n, sizeof *order, "row numbers"));
-    MRC_TRY(mrc_scope_alloc(&scope, &start, n + 1, sizeof *start, "row numbers"));
+    MRC_TRY(mrc_scope_alloc(&scope, &rows, n, sizeof *rows, "row numbers"));
     MRC_TRY(mrc_scope_alloc(&scope, &weights, n, sizeof *weights, "weights of samples"));
-    MRC_TRY(mrc_rows_by_content(self->data, order, start, &runs));
-    int64_t count = sum_weights(self->data, order, start, runs, weights, &ones);
-    return take_merged(self, order, weights, count, ones);
+    MRC_TRY(mrc_merge_rows(self->data, rows, weights, &count));
+    for (int64_t i = 0; i < count; i++) ones = ones && weights[i] == 1;
+    return take_merged(self, rows, weights, count, ones);
 }
 
 double mrc_fit_count_samples(const mercer_dataset *data)

@@ -185,12 +185,16 @@ mercer_status mrc_model_set_schema(mercer_model *model, const char *schema)
     if (schema) MRC_TRY(mrc_schema_read(&parsed, model->context, schema));
     int64_t features = parsed ? parsed->features : mrc_model_features(model);
     bool fills = parsed && parsed->gaps.count > 0, noted = parsed && parsed->noted;
+    bool statistics = parsed && parsed->statistics > 0, unknown = statistics && parsed->value_count == 0;
     mrc_schema_free(parsed);
+    if (unknown)
+        return mrc_fail(model->context, MERCER_ERROR_FORMAT, "schema: has statistics of levels without values");
     if (features != mrc_model_features(model))
         return mrc_fail(model->context, MERCER_ERROR_SHAPE, "schema: has %lld features, but the model has %lld",
                         (long long)features, (long long)mrc_model_features(model));
     MRC_TRY(replace_text(model, &model->schema, schema, "schema"));
     model->fills_gaps = fills;
     model->reads_notations = noted;
+    model->has_statistics = statistics;
     return MERCER_OK;
 }

@@ -68,6 +68,7 @@ struct mercer_model {
     char *schema;         /* schema of the table that samples are read from (data/schema), owned; NULL: none */
     bool fills_gaps;      /* the schema fills missing values */
     bool reads_notations; /* the schema has a column with a number or date notation */
+    bool has_statistics;  /* the schema has statistics of the targets by level */
     mrc_calibration calibration;
     mrc_device_copy placed; /* device copy, owned; see mrc_model_upload */
     mercer_plan *plan; /* plan in the last training report, owned; NULL: the model was not trained by this process */

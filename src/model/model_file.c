@@ -193,6 +193,7 @@ static void collect_common(const mercer_model *model, contents *out)
 /* Returns the lowest format version that a reader must support; see model_file.h. */
 static const char *format_version(const mercer_model *model)
 {
+    if (model->schema && model->has_statistics) return MRC_MODEL_FORMAT_LEVELS;
     if (model->calibration.curvature > 0) return MRC_MODEL_FORMAT_CURVATURE;
     if (model->calibration.shift) return MRC_MODEL_FORMAT_SHIFT;
     if (model->schema && model->reads_notations) return MRC_MODEL_FORMAT_NOTATIONS;

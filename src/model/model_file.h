@@ -20,6 +20,7 @@
 #define MRC_MODEL_FORMAT_NOTATIONS "7" /* a schema with number or date notations */
 #define MRC_MODEL_FORMAT_SHIFT     "8" /* class shifts of the probabilities */
 #define MRC_MODEL_FORMAT_CURVATURE "9" /* curvature of the class scores */
+#define MRC_MODEL_FORMAT_LEVELS    "10"/* a schema with statistics of levels */
 
 /* Writes the prefix of a member's tensor and metadata names: "member1.", ...; empty for member 0. */
 enum { MRC_MEMBER_CHARS = 32 };

@@ -45,10 +45,11 @@ static mercer_status inside_range(const model_reader *self, const char *part, me
 /* ---- Parts --------------------------------------------------------------------------------------------------- */
 
 /* All format versions, in order. */
-enum { PLAIN, UNITS, METRIC, SCHEMA, GAPS, MEMBERS, NOTATIONS, SHIFT, CURVATURE, VERSIONS };
+enum { PLAIN, UNITS, METRIC, SCHEMA, GAPS, MEMBERS, NOTATIONS, SHIFT, CURVATURE, LEVELS, VERSIONS };
 static const char *const versions[] = {MRC_MODEL_FORMAT_PLAIN,     MRC_MODEL_FORMAT_UNITS, MRC_MODEL_FORMAT_METRIC,
                                        MRC_MODEL_FORMAT_SCHEMA,    MRC_MODEL_FORMAT_GAPS,  MRC_MODEL_FORMAT_MEMBERS,
-                                       MRC_MODEL_FORMAT_NOTATIONS, MRC_MODEL_FORMAT_SHIFT, MRC_MODEL_FORMAT_CURVATURE};
+                                       MRC_MODEL_FORMAT_NOTATIONS, MRC_MODEL_FORMAT_SHIFT, MRC_MODEL_FORMAT_CURVATURE,
+                                       MRC_MODEL_FORMAT_LEVELS};
 
 /* Returns the index of the file's version in `versions`, or -1 if it is not known. */
 static int version_of(const model_reader *self)
@@ -368,6 +369,8 @@ static mercer_status read_schema(const model_reader *self)
         return fail_model(self, "its schema fills in missing values, which its format_version does not support");
     if (self->model->reads_notations && version_of(self) < NOTATIONS)
         return fail_model(self, "its schema has notations, which its format_version does not support");
+    if (self->model->has_statistics && version_of(self) < LEVELS)
+        return fail_model(self, "its schema has statistics of levels, which its format_version does not support");
     return MERCER_OK;
 }
 

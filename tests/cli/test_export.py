@@ -297,6 +297,36 @@ class C99(Exports):
             cells = (ctypes.c_char_p * 6)(*(cell.encode() for cell in row))
             self.assertEqual(library.prices_predict_cells(cells, out), column + 1, text)
 
+    def test_statistics_of_levels(self):
+        """An exported file has the statistics of categories with many levels, and their other features."""
+        rng = random.Random(9)
+        effects = [rng.gauss(0, 1) for _ in range(320)]
+        for classes in (0, 3):
+            lines = []
+            for i in range(1200):
+                level = 300 + i if i < 20 else rng.randrange(300)
+                y = effects[level] + rng.gauss(0, 0.2)
+                word = rng.choice(["", "K%d" % level]) if i % 40 == 39 else "K%d" % level
+                lines.append([word, "%.4g" % rng.gauss(0, 1), "abc"[int(3 * math.erf(abs(y)))] if classes else "%.6g" % y])
+            self.write("t.csv", "code,a,y\n" + "".join(",".join(line) + "\n" for line in lines))
+            self.good("train", "--x", "t.csv", "--target", "y", "--centers", "300", "--tune", "off", "-q", "-o", "m.safetensors")
+            shown = json.loads(self.good("inspect", "m.safetensors", "--json"))
+            column = shown["schema"]["columns"][0]
+            self.assertEqual((column["statistics"], len(column["levels"])), (classes or 1, 255))
+            self.assertGreater(len(column["rare"]), 10)
+            self.assertEqual(shown["feature_names"][257:], ["code target 1", "code target 2", "code target 3", "a"] if classes else ["code target", "a"])
+            lines = lines[:80] + [["new", "1", "0"], ["K301", "2", "0"]]
+            self.write("t.csv", "code,a\n" + "".join(",".join(line[:2]) + "\n" for line in lines))
+            self.good("predict", "-m", "m.safetensors", "--x", "t.csv", "-q", "-o", "f.npy", environment=SCALAR, *(["--scores"] if classes else []))
+            shape, expected = read_npy(self.path("f.npy"))[1:]
+            library = self.compiled("--name", "prices")
+            width = classes or 1
+            out = (ctypes.c_double * width)()
+            for i, line in enumerate(lines):
+                cells = (ctypes.c_char_p * 2)(*(cell.encode() or None for cell in line[:2]))
+                self.assertEqual(library.prices_predict_cells(cells, out), 0, line)
+                self.assertEqual(bits(out), bits(expected[width * i : width * (i + 1)]), line)
+
     def test_norms_that_overflow(self):
         """Squared norms of centers overflow float, but the exported file compiles."""
         large = [v * 1e38 for v in self.singles]

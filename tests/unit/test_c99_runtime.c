@@ -177,11 +177,11 @@ static void test_classes(void **state)
 /* ---- Cells ------------------------------------------------------------------------------------------------------ */
 
 static const char *const levels[] = {"red", "blue, dark", 0};
-static const column columns[] = {{COLUMN_NUMBER, 1, 0, 0, 0, 0, 0, 2.5, 0, 0},
-                                 {COLUMN_CATEGORY, 1, 1, 2, 0, 0, 0, 0, 0, levels},
-                                 {COLUMN_DATE, 0, 0, 6, "d.m.Y", 0, 0, 0, 100, 0},
-                                 {COLUMN_BOOLEAN, 0, 0, 9, 0, 0, 0, 0, 0, 0},
-                                 {COLUMN_NUMBER, 1, 0, 10, 0, ',', 2, 7, 0, 0}};
+static const column columns[] = {{COLUMN_NUMBER, 1, 0, 0, 0, 0, 0, 2.5, 0, 0, 0, 0, 0},
+                                 {COLUMN_CATEGORY, 1, 1, 2, 0, 0, 0, 0, 0, levels, 2, 0, 0},
+                                 {COLUMN_DATE, 0, 0, 6, "d.m.Y", 0, 0, 0, 100, 0, 0, 0, 0},
+                                 {COLUMN_BOOLEAN, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0},
+                                 {COLUMN_NUMBER, 1, 0, 10, 0, ',', 2, 7, 0, 0, 0, 0, 0}};
 static const char *const missing_words[] = {"NA", "-999", 0};
 static const int filled[] = {0, 4};
 static const double deviations[] = {2, 4}, precision[] = {2, -1, -1, 2};

@@ -103,13 +103,14 @@ class KernelEstimator(
         """Validate and encode all inputs of a fit."""
         shape = getattr(X, "shape", None)
         rows = shape[0] if shape else len(X) if hasattr(X, "__len__") else None
-        task, X, y, weights = self._samples(X, y, sample_weight)
+        keys = {"weight": sample_weight, "group": groups, "time": times}
+        task, X, y, weights = self._samples(X, y, sample_weight, keys=keys)
         # The classifier drops samples of weight 0; their groups and times must be dropped, too.
         kept = None if rows in (None, X.shape[0]) else np.asarray(sample_weight) > 0
         keys = {"groups": sort_keys(groups, "groups", rows, kept), "times": sort_keys(times, "times", rows, kept)}
         return task, Samples(X, y, weights, keys, self._evaluation_rows(eval_set, task))
 
-    def _samples(self, X: Any, y: Any, sample_weight: Any) -> Any:
+    def _samples(self, X: Any, y: Any, sample_weight: Any, *, keys: dict[str, Any] | None = None) -> Any:
         """Return task, X, y and weights of a fit; each estimator has its own."""
         raise NotImplementedError
 

@@ -61,8 +61,8 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         self.memory, self.device, self.n_jobs, self.random_state = memory, device, n_jobs, random_state
         self.verbose, self.advanced = verbose, advanced
 
-    def _samples(self, X: Any, y: Any, sample_weight: Any) -> Any:
-        X, y = self._validate_data(X, y)
+    def _samples(self, X: Any, y: Any, sample_weight: Any, *, keys: dict[str, Any] | None = None) -> Any:
+        X, y = self._validate_data(X, y, keys=keys)
         check_classification_targets(y)
         weights = self._weights(sample_weight, X)
         if weights is not None and not weights.all():  # drop samples of weight 0, which must not define classes

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -23,8 +24,13 @@ TYPES = [np.float64, np.float32, np.float16, np.uint8]  # used without conversio
 class InputMixin(Part):
     """Conversion of inputs by the checks of scikit-learn, or as tables."""
 
-    def _validate_data(self, X: Any, *y: Any, reset: bool = True, **options: Any) -> Any:
-        """Return features from X, and y if it is given, after scikit-learn's checks; X on a GPU stays there."""
+    def _validate_data(
+        self, X: Any, *y: Any, reset: bool = True, keys: dict[str, Any] | None = None, **options: Any
+    ) -> Any:
+        """Return features from X, and y if it is given, after scikit-learn's checks; X on a GPU stays there.
+
+        With ``keys``, the weights, groups and times of a fit, categories with many levels have statistics of y.
+        """
         if D.device_of(X) is not None:
             return self._validate_on_device(X, *y, reset=reset, **options)
         if hasattr(X, "__dlpack__") and not hasattr(X, "__array__") and not hasattr(X, "__array_interface__"):
@@ -43,7 +49,10 @@ class InputMixin(Part):
         if frame is not None and (known is not None or (reset and not T.is_plain(frame))):
             checked = [V.validate_data(self, y=t, **options) if reset else V._check_y(t, **options) for t in y]
             V.check_consistent_length(frame, *checked)
-            return (self._encode(frame, known, reset), *checked) if y else self._encode(frame, known, reset)
+            if not y:
+                return self._encode(frame, known, reset)
+            roles = [] if keys is None else self._roles(frame, checked[0], not options.get("y_numeric"), **keys)
+            return (self._encode(frame, known, reset, roles), *checked)
         X = X if frame is None else frame
         if reset and frame is not None:
             T.warn_plain(frame)
@@ -92,9 +101,15 @@ class InputMixin(Part):
         V.check_consistent_length(np.empty((X.shape[0], 0)), checked)
         return X, checked
 
-    def _encode(self, table: Any, schema: str | None, names: bool) -> Array:
+    def _roles(self, frame: Any, y: Any, classes: bool, weight: Any, group: Any, time: Any) -> list[dict[str, Any]]:
+        """Return the columns of targets, weights, groups and times for the library."""
+        rows = len(frame)
+        keys = {"group": sort_keys(group, "groups", rows, None), "time": sort_keys(time, "times", rows, None)}
+        return T.role_columns(y, classes, weight=self._weights(weight, frame), **keys)
+
+    def _encode(self, table: Any, schema: str | None, names: bool, roles: Sequence[dict[str, Any]] = ()) -> Array:
         """Encode a table as features by ``schema``, or by a new one, which is saved; ``names``: save column names."""
-        X, found, features = T.encode(shared_context(), table, schema)
+        X, found, features = T.encode(shared_context(), table, schema, roles)
         if names:
             V._check_feature_names(self, table, reset=True)
             V._check_n_features(self, table, reset=True)

@@ -54,8 +54,10 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
         self.memory, self.device, self.n_jobs, self.random_state = memory, device, n_jobs, random_state
         self.verbose, self.advanced = verbose, advanced
 
-    def _samples(self, X: Any, y: Any, sample_weight: Any, reset: bool = True) -> Any:
-        X, y = self._validate_data(X, y, reset=reset, **self._targets_allowed)
+    def _samples(
+        self, X: Any, y: Any, sample_weight: Any, reset: bool = True, *, keys: dict[str, Any] | None = None
+    ) -> Any:
+        X, y = self._validate_data(X, y, reset=reset, keys=keys, **self._targets_allowed)
         task = Task(outputs=1 if y.ndim == 1 else y.shape[1], flat=y.ndim == 1)
         return task, X, np.asarray(y, dtype=np.float64), self._weights(sample_weight, X)
 

@@ -6,10 +6,11 @@
  *                     (gaps.h), or the mean; then, if values were missing in training, a flag: 1 if x is missing
  *   date              days since 2000-01-01 minus the origin, sine and cosine of the time of year; then the same flag
  *   category          one feature, 0 or 1, for each level; then one for all other levels, and one for missing values,
- *                     if there were any in training
+ *                     if there were any in training; then statistics of the targets (level_statistics.c), or the number
+ *                     of the level plus 1 while they are not known
  *
- * For a word that the schema does not know all these features are 0. Rows are encoded independently: the features of a
- * row are bitwise identical in every table. Cost: O(rows features).
+ * For a word that the schema does not know all these features are 0, or only that for other levels is 1. Rows are
+ * encoded independently: the features of a row are bitwise identical in every table. Cost: O(rows features).
  */
 #include "data/schema/schema.h"
 
@@ -35,12 +36,28 @@ typedef struct block {
 /* Sets the feature of each row's level, or of a missing value, to 1; the others are 0 already. */
 static void encode_category(const mrc_column *column, const block *self)
 {
-    int64_t last = column->level_count + column->other;
+    int64_t kept = column->level_count, last = kept + column->other;
     const float *cells = self->cells;
     float *to = self->features + column->first;
     for (int64_t i = 0; i < self->rows; i++, cells += self->cells_stride, to += self->features_stride) {
         if (isnan(*cells) && column->missing > 0) to[last] = 1;
-        if (*cells >= 0 && (int64_t)*cells < last) to[(int64_t)*cells] = 1;
+        if (!(*cells >= 0)) continue;
+        int64_t feature = mrc_min((int64_t)*cells, kept);
+        if (feature < last) to[feature] = 1;
+    }
+}
+
+/* Writes the statistics of each row's level; 0, the statistic of all rows, for an unknown one. */
+static void encode_statistics(const mrc_column *column, const block *self)
+{
+    int64_t count = column->statistics;
+    const float *cells = self->cells;
+    float *to = self->features + column->first + column->width - count;
+    for (int64_t i = 0; i < self->rows; i++, cells += self->cells_stride, to += self->features_stride) {
+        int64_t level = mrc_column_level(column, *cells);
+        if (!column->statistic) to[0] = (float)(level + 1);
+        for (int64_t k = 0; k < count && column->statistic && level >= 0; k++)
+            to[k] = (float)column->statistic[level * count + k];
     }
 }
 
@@ -78,6 +95,7 @@ static void encode_block(const mrc_schema *self, block *part)
             encode_category(column, part);
         else
             encode_values(column, part);
+        if (column->statistics > 0) encode_statistics(column, part);
         part->cells++;
     }
 }
@@ -102,7 +120,8 @@ void mrc_schema_roles(const mrc_schema *self, mrc_role *roles)
         bool category = column->kind == MRC_KIND_CATEGORY;
         for (int64_t j = 0; j < column->width; j++) {
             bool sign = !category && column->missing > 0 && j == column->width - 1;
-            roles[column->first + j] = category ? MRC_ROLE_LEVEL : sign ? MRC_ROLE_SIGN : MRC_ROLE_VALUE;
+            bool level = category && j < column->width - column->statistics;
+            roles[column->first + j] = level ? MRC_ROLE_LEVEL : sign ? MRC_ROLE_SIGN : MRC_ROLE_VALUE;
         }
     }
 }
@@ -115,11 +134,16 @@ enum { MOST_CHARS = 512 };
 static void name_feature(const mrc_column *column, int64_t j, char out[MOST_CHARS])
 {
     bool category = column->kind == MRC_KIND_CATEGORY;
-    if (category && j < column->level_count)
+    int64_t statistic = j - (column->width - column->statistics);
+    if (statistic >= 0 && column->statistics == 1)
+        snprintf(out, MOST_CHARS, "%s target", column->name);
+    else if (statistic >= 0)
+        snprintf(out, MOST_CHARS, "%s target %lld", column->name, (long long)statistic + 1);
+    else if (category && j < column->level_count)
         snprintf(out, MOST_CHARS, "%s=%s", column->name, column->levels[j]);
     else if (category && column->other && j == column->level_count)
         snprintf(out, MOST_CHARS, "%s other", column->name);
-    else if (column->missing > 0 && j == column->width - 1)
+    else if (column->missing > 0 && j == column->width - column->statistics - 1)
         snprintf(out, MOST_CHARS, "%s missing", column->name);
     else
         snprintf(out, MOST_CHARS, "%s%s", column->name, j == 0 ? "" : j == 1 ? " sine" : " cosine");

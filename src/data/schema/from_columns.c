@@ -15,7 +15,7 @@
 
 typedef struct builder {
     mercer_context *context;
-    const mercer_table_column *given;
+    const mercer_table_column *given; /* (count) columns of features */
     int64_t count, rows;
     mrc_schema *schema; /* schema given or found; NULL if there is none */
     bool closed;        /* the schema was given by the caller */
@@ -220,10 +220,10 @@ static mercer_status known_kind(builder *self, int64_t j, const mrc_column *know
                                 .notation = known->notation,
                                 .fixed = true,
                                 .origin = known->origin,
-                                .beyond = known->other ? (float)known->level_count : MRC_LEVEL_BEYOND,
+                                .beyond = known->other ? (float)mrc_column_levels(known) : MRC_LEVEL_BEYOND,
                                 .has_missing = known->missing > 0};
     mrc_levels_open(&column->levels, self->context);
-    for (int64_t k = 0; k < known->level_count; k++) {
+    for (int64_t k = 0; k < mrc_column_levels(known); k++) {
         float cell;
         MRC_TRY(cell_of(column, known->levels[k], &cell));
     }
@@ -298,6 +298,7 @@ static mercer_status finish_samples(builder *self, const char *text)
 {
     mercer_dataset *dataset = self->dataset;
     char *found = NULL;
+    self->cells.statistics = mrc_statistic_count(dataset->labels != NULL, dataset->outputs);
     if (!self->closed) MRC_TRY(mrc_schema_find(&self->cells, NULL, &mrc_missing_default, &found));
     dataset->schema = dataset->schema_text = found;
     if (found) MRC_TRY(mrc_schema_read(&self->schema, self->context, found));
@@ -347,16 +348,113 @@ static mercer_status build_samples(builder *self, const char *text)
     return finish_samples(self, text);
 }
 
+/* ---- Targets, weights and keys --------------------------------------------------------------------------------- */
+
+static bool is_kind(const mercer_table_column *column, const char *kind)
+{
+    return column->kind && strcmp(column->kind, kind) == 0;
+}
+
+static mercer_status fail_role(const builder *self, const mercer_table_column *column, const char *what)
+{
+    return mrc_fail(self->context, MERCER_ERROR_DATA, "columns: the %s %s", column->kind, what);
+}
+
+/* Checks that a column has finite values, at least `least`. */
+static mercer_status check_values(const builder *self, const mercer_table_column *column, double least)
+{
+    if (!column->values) return fail_role(self, column, "has no values");
+    for (int64_t i = 0; i < self->rows; i++)
+        if (!isfinite(column->values[i]) || column->values[i] < least)
+            return fail_role(self, column, least < 0 ? "has a value that is not finite" : "must be finite and >= 0");
+    return MERCER_OK;
+}
+
+/* Makes the codes of a column the classes of the dataset. */
+static mercer_status take_classes(builder *self, const mercer_table_column *column)
+{
+    mercer_dataset *to = self->dataset;
+    if (to->task != MERCER_TASK_UNLABELED)
+        return fail_role(self, column, "must be one column of codes, or only values");
+    if (column->word_count < 1 || !column->words) return fail_role(self, column, "has no words");
+    for (int64_t i = 0; i < self->rows; i++)
+        if (column->codes[i] < 0 || column->codes[i] >= column->word_count)
+            return fail_role(self, column, "has a code that is not an index of its words");
+    MRC_TRY(mrc_alloc(self->context, &to->label_memory, self->rows, sizeof *to->labels, "classes"));
+    memcpy(to->label_memory, column->codes, (size_t)self->rows * sizeof *to->labels);
+    to->labels = to->label_memory;
+    MRC_TRY(mrc_copy_texts(self->context, &to->label_text, column->words, column->word_count));
+    to->label_names = to->label_text;
+    to->outputs = column->word_count;
+    to->task = MERCER_TASK_CLASSIFICATION;
+    return MERCER_OK;
+}
+
+/* Makes column j of the targets. Their number is `outputs`. */
+static mercer_status take_values(builder *self, const mercer_table_column *column, int64_t j, int64_t outputs)
+{
+    mercer_dataset *to = self->dataset;
+    MRC_TRY(check_values(self, column, -(double)INFINITY));
+    if (to->task == MERCER_TASK_CLASSIFICATION)
+        return fail_role(self, column, "must be one column of codes, or only values");
+    if (!to->y_memory) MRC_TRY(mrc_alloc(self->context, &to->y_memory, self->rows, outputs * 8, "targets"));
+    to->y = mrc_view(to->y_memory, self->rows, outputs, MERCER_F64);
+    to->outputs = outputs;
+    to->task = MERCER_TASK_REGRESSION;
+    for (int64_t i = 0; i < self->rows; i++) mrc_store(&to->y, i, j, column->values[i]);
+    return MERCER_OK;
+}
+
+static mercer_status take_key(builder *self, const mercer_table_column *column, double *to, double least)
+{
+    MRC_TRY(check_values(self, column, least));
+    memcpy(to, column->values, (size_t)self->rows * sizeof *to);
+    return MERCER_OK;
+}
+
+/* Moves targets, weights and keys among the given columns into the dataset. The others are the features. */
+static mercer_status take_roles(builder *self, const mercer_table_column *columns, int64_t count)
+{
+    mercer_table_column *features;
+    mercer_dataset *to = self->dataset;
+    int64_t outputs = 0, targets = 0;
+    double *numbers;
+    MRC_TRY(mrc_scope_alloc(&self->scope, &features, count, sizeof *features, "columns of a table"));
+    for (int64_t i = 0; i < count; i++) outputs += is_kind(&columns[i], "target");
+    for (int64_t i = 0; i < count; i++) {
+        const mercer_table_column *column = &columns[i];
+        bool group = is_kind(column, "group"), key = group || is_kind(column, "time");
+        if (is_kind(column, "target")) {
+            MRC_TRY(column->codes ? take_classes(self, column) : take_values(self, column, targets++, outputs));
+        } else if (is_kind(column, "weight")) {
+            MRC_TRY(mrc_dataset_make_weights(to, &numbers));
+            MRC_TRY(take_key(self, column, numbers, 0));
+        } else if (key) {
+            if (to->keys) return fail_role(self, column, "is given next to another group or time; use one of them");
+            MRC_TRY(mrc_dataset_make_keys(to, group ? MRC_KEYS_GROUPS : MRC_KEYS_TIMES, &numbers));
+            MRC_TRY(take_key(self, column, numbers, -(double)INFINITY));
+        } else {
+            features[self->count++] = *column;
+        }
+    }
+    self->given = features;
+    return self->count > 0
+               ? MERCER_OK
+               : mrc_fail(self->context, MERCER_ERROR_SHAPE, "columns: there are no features, only targets");
+}
+
 mercer_status mrc_dataset_from_columns(mercer_dataset **out, mercer_context *context,
                                        const mercer_table_column *columns, int64_t count, int64_t rows,
                                        const char *schema)
 {
     MRC_OWNED(close_builder)
-    builder self = {.context = context, .given = columns, .count = count, .rows = rows, .scope = {.context = context}};
+    builder self = {.context = context, .rows = rows, .scope = {.context = context}};
     MRC_TRY(mrc_alloc_zero(context, &self.dataset, 1, sizeof(mercer_dataset), "the dataset"));
     *self.dataset = (mercer_dataset){
         .context = context, .format = "columns", .task = MERCER_TASK_UNLABELED, .rows = rows, .dtype = MERCER_F32};
+    MRC_TRY(take_roles(&self, columns, count));
     MRC_TRY(build_samples(&self, schema));
+    MRC_TRY(mrc_dataset_add_statistics(self.dataset));
     *out = self.dataset, self.dataset = NULL;
     return MERCER_OK;
 }

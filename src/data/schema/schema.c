@@ -3,9 +3,10 @@
  * Schemas from cells: the kind of each column of a table.
  *
  * A column is a number if all its values are, a date if all are dates, a boolean if all are true or false, and a
- * category otherwise. A category has features for its 255 most frequent levels, in bytewise order. Columns with one
- * value, with none, or with words that differ in nearly every row are left out with a warning. words.c runs before and
- * finds numbers and dates in other notations.
+ * category otherwise. A category has features for its 255 most frequent levels, in bytewise order. If it has many
+ * levels and the table has targets, those levels and further ones that occur at least twice have statistics, too.
+ * Columns with one value, with none, or with words that differ in nearly every row are left out with a warning. words.c
+ * runs before and finds numbers and dates in other notations.
  *
  * Only tallies per column are used, so the cells may be read block by block.
  *
@@ -44,6 +45,7 @@ typedef struct finder {
     final_cells *finals; /* (cells->count) */
     const char ***lists; /* (cells->count) names of kept levels, or NULL */
     double *precision;   /* memory of the columns' rows of P, or NULL */
+    int64_t statistics;  /* number of statistics so far */
     bool held;           /* cells->x has all rows, whose cells are replaced by their final ones */
 } finder;
 
@@ -235,6 +237,23 @@ static mercer_status check_encoding(const finder *self, int64_t j, const mrc_lev
                     *bad, self->cells->path ? "file" : "text");
 }
 
+/* Decides whether a category of `found` levels has statistics of the targets. Returns the number of levels to list:
+   `listed` with statistics, else those that are kept. */
+static int64_t choose_statistics(finder *self, int64_t j, int64_t found, int64_t kept, int64_t listed)
+{
+    char place[MRC_LOCATION_CHARS];
+    int64_t count = self->cells->statistics;
+    if (found < MRC_STATISTIC_LEVELS || count == 0) return kept;
+    if (listed * count > MRC_STATISTIC_VALUES - self->statistics) {
+        mrc_warn(self->context, "levels", "%s has too many levels for statistics of the targets, after other columns",
+                 mrc_column_location(self->cells, j, place));
+        return kept;
+    }
+    self->statistics += listed * count;
+    self->columns[j].statistics = count;
+    return listed;
+}
+
 /* Chooses the levels that get a feature, and sets the final cell of each level. */
 static mercer_status keep_levels(finder *self, int64_t j, int64_t beyond)
 {
@@ -247,14 +266,18 @@ static mercer_status keep_levels(finder *self, int64_t j, int64_t beyond)
     for (int64_t k = 0; k < levels->count; k++)
         if (levels->list[k].count > 0) all[found++] = (ranked){mrc_levels_text(levels, k), k, levels->list[k].count};
     qsort(all, (size_t)found, sizeof *all, by_count);
-    int64_t kept = mrc_min(found, MRC_KEPT_LEVELS);
+    int64_t kept = mrc_min(found, MRC_KEPT_LEVELS), listed = kept;
+    while (listed < found && all[listed].count > 1) listed++;
+    listed = choose_statistics(self, j, found, kept, listed);
     qsort(all, (size_t)kept, sizeof *all, by_text);
-    MRC_TRY(mrc_alloc(self->context, &self->lists[j], kept, sizeof(char *), "levels of a column"));
+    qsort(all + kept, (size_t)(listed - kept), sizeof *all, by_text);
+    MRC_TRY(mrc_alloc(self->context, &self->lists[j], listed, sizeof(char *), "levels of a column"));
     column->levels = self->lists[j];
     column->level_count = kept;
+    column->rare_count = listed - kept;
     column->other = beyond > 0 || found > kept;
-    for (int64_t k = 0; k < found; k++) levels->list[all[k].number].final = (float)mrc_min(k, kept);
-    for (int64_t k = 0; k < kept; k++) {
+    for (int64_t k = 0; k < found; k++) levels->list[all[k].number].final = (float)mrc_min(k, listed);
+    for (int64_t k = 0; k < listed; k++) {
         self->lists[j][k] = all[k].text;
         MRC_TRY(check_encoding(self, j, &levels->list[all[k].number], all[k].text));
     }
@@ -280,7 +303,7 @@ static mercer_status settle_words(finder *self, int64_t j)
         return MERCER_OK;
     }
     MRC_TRY(keep_levels(self, j, beyond));
-    self->finals[j] = (final_cells){cells->levels.list, (float)column->level_count};
+    self->finals[j] = (final_cells){cells->levels.list, (float)mrc_column_levels(column)};
     return MERCER_OK;
 }
 

@@ -23,6 +23,9 @@
 typedef enum mrc_kind { MRC_KIND_NUMBER, MRC_KIND_BOOLEAN, MRC_KIND_DATE, MRC_KIND_CATEGORY, MRC_KIND_DROP } mrc_kind;
 
 enum { MRC_KEPT_LEVELS = 255 }; /* levels of a category that have their own feature; all others share one */
+/* Categories with at least this many levels have statistics of the targets (level_statistics.c); at most MOST per
+   category; at most VALUES levels times statistics in a table. */
+enum { MRC_STATISTIC_LEVELS = 100, MRC_STATISTICS_MOST = 16, MRC_STATISTIC_VALUES = 1 << 18 };
 
 /* Words that mean "no value", compared case-insensitively; an empty cell is always missing. */
 typedef struct mrc_missing {
@@ -41,8 +44,14 @@ typedef struct mrc_column {
     double mean;           /* mean after subtracting the origin; fallback for missing values (gaps.h) */
     /* number of missing values when the schema was found; if above 0, the column has a flag for them */
     int64_t missing;
-    const char *const *levels; /* (level_count) category: words in the order of their features */
-    int64_t level_count;
+    /* (level_count + rare_count) category: words in the order of their features, then words that have only
+       statistics */
+    const char *const *levels;
+    int64_t level_count, rare_count;
+    int64_t statistics; /* number of features that are statistics of the targets by level; 0: none */
+    /* (level_count + rare_count + 1, statistics) value of each level, and of missing values; NULL while they are not
+       known, when the first of these features is the number of the level (mrc_column_level) plus 1 */
+    const double *statistic;
     double deviation;        /* standard deviation if the column takes part in filling missing numbers, else 0 */
     const double *precision; /* row of P up to the diagonal (gaps.h); set only while a schema is found */
     int64_t gap;             /* index among the columns that take part; -1: none */
@@ -57,11 +66,14 @@ typedef struct mrc_schema {
     int64_t count, used; /* all columns; those that are not left out */
     int64_t features;
     mrc_missing missing;
-    mrc_gaps gaps; /* parameters for filling missing numbers; count 0: means are used */
-    bool named;    /* every column has a name */
-    bool noted;    /* at least one column has a notation */
-    void *root;    /* JSON document that owns the texts above */
-    void *lists;   /* memory of the lists of texts */
+    mrc_gaps gaps;      /* parameters for filling missing numbers; count 0: means are used */
+    bool named;         /* every column has a name */
+    bool noted;         /* at least one column has a notation */
+    int64_t statistics; /* number of features that are statistics of the targets */
+    double *values;     /* (value_count) values of these statistics of all columns */
+    int64_t value_count;
+    void *root;  /* JSON document that owns the texts above */
+    void *lists; /* memory of the lists of texts */
 } mrc_schema;
 
 /* ---- Texts --------------------------------------------------------------------------------------------------- */
@@ -74,6 +86,20 @@ mercer_status mrc_schema_print(mercer_context *context, const mrc_column *column
                                const mrc_missing *missing, char **out);
 const char *mrc_kind_name(mrc_kind kind);
 bool mrc_kind_find(const char *name, int64_t length, mrc_kind *kind);
+
+/* Returns the number of a category's levels that have a cell of their own. Larger cells are other words. */
+static inline int64_t mrc_column_levels(const mrc_column *column)
+{
+    return column->level_count + column->rare_count;
+}
+
+/* Returns the row of a cell in column->statistic, or -1 for words that are not among the levels. */
+static inline int64_t mrc_column_level(const mrc_column *column, float cell)
+{
+    int64_t levels = mrc_column_levels(column);
+    if (__builtin_isnan(cell)) return column->missing > 0 ? levels : -1;
+    return cell >= 0 && cell < (float)levels ? (int64_t)cell : -1;
+}
 
 /* ---- Cells --------------------------------------------------------------------------------------------------- */
 
@@ -120,6 +146,7 @@ typedef struct mrc_cells {
     int64_t count;
     int64_t table_columns; /* number of columns of the file, including targets; 0 if it is not a file */
     int64_t tallied;       /* number of rows that mrc_cells_tally has added */
+    int64_t statistics;    /* statistics of the targets per category with many levels; 0: there are no targets */
     mrc_spread_rows some;  /* sample of those rows */
 } mrc_cells;
 
@@ -211,6 +238,11 @@ void mrc_schema_encode(const mrc_schema *schema, const mercer_matrix *cells, con
    in. */
 typedef enum mrc_role { MRC_ROLE_VALUE, MRC_ROLE_LEVEL, MRC_ROLE_SIGN } mrc_role;
 void mrc_schema_roles(const mrc_schema *schema, mrc_role *roles);
+/* Returns the number of statistics per category of a dataset with these outputs: one number for two classes. */
+int64_t mrc_statistic_count(bool classes, int64_t outputs);
+/* level_statistics.c: replaces the level numbers in the samples of a dataset by statistics of its targets, and
+   completes its schema. Does nothing if the schema has no statistics without values. */
+mercer_status mrc_dataset_add_statistics(mercer_dataset *dataset);
 /* Makes the list of feature names, one allocation with its texts; NULL if the columns have no names. */
 mercer_status mrc_schema_feature_names(const mrc_schema *schema, void **out);
 

@@ -5,6 +5,8 @@
  *   {"missing": ["NA", ...], "columns": [
  *     {"name": "rooms", "kind": "number", "mean": 5.4, "missing": 12},
  *     {"name": "coast", "kind": "category", "levels": ["island", "near"], "other": true, "missing": 0},
+ *     {"name": "code", "kind": "category", "levels": ["a"], "rare": ["b"], "other": true, "missing": 0,
+ *      "statistics": 1, "values": [0.2, -0.1, 0]},
  *     {"name": "sold", "kind": "date", "mean": 7305.5, "missing": 0, "deviation": 640.2, "precision": [1.3]},
  *     {"name": "time", "kind": "number", "mean": -3.5, "origin": 1700000025, "missing": 0},
  *     {"name": "price", "kind": "number", "notation": "$1,234.5", "mean": 1308.5, "missing": 0},
@@ -69,6 +71,18 @@ static json_t *list_of(const char *const *texts, const double *numbers, int64_t 
     return NULL;
 }
 
+/* Adds the statistics of a category, if it has any: the words that have nothing else, the number of statistics, and
+   their values when these are known. */
+static bool put_statistics(json_t *object, const mrc_column *column)
+{
+    int64_t kept = column->level_count, count = column->statistics;
+    if (count == 0) return true;
+    return put_text(object, "rare", list_of(column->levels + kept, NULL, column->rare_count)) &&
+           put_text(object, "statistics", json_integer((json_int_t)count)) &&
+           (!column->statistic ||
+            put_text(object, "values", list_of(NULL, column->statistic, (mrc_column_levels(column) + 1) * count)));
+}
+
 /* Adds the members that describe a column. Returns false if there is no memory. */
 static bool put_column(json_t *object, const mrc_column *column)
 {
@@ -78,7 +92,7 @@ static bool put_column(json_t *object, const mrc_column *column)
     if (column->kind == MRC_KIND_DROP) return fine && put_text(object, "why", json_string(column->why));
     if (column->kind == MRC_KIND_CATEGORY)
         fine = fine && put_text(object, "levels", list_of(column->levels, NULL, column->level_count)) &&
-               put_text(object, "other", json_boolean(column->other));
+               put_text(object, "other", json_boolean(column->other)) && put_statistics(object, column);
     else
         fine = fine &&
                (!mrc_notation_is_set(&column->notation) ||
@@ -175,6 +189,34 @@ static mercer_status read_scalar(const mrc_schema *self, int64_t i, const json_t
     return fail_schema(self, i, what);
 }
 
+/* Reads the statistics of a category, if it has any. The words that have only statistics follow the levels. */
+static mercer_status read_statistics(mrc_schema *self, int64_t i, const json_t *object, const char ***texts)
+{
+    mrc_column *column = &self->columns[i];
+    const json_t *count = json_object_get(object, "statistics"), *values = json_object_get(object, "values");
+    const char *const *rare;
+    double *to = self->values + self->value_count;
+    if (!count) return MERCER_OK;
+    column->statistics = json_integer_value(count);
+    if (!take_texts(json_object_get(object, "rare"), texts, &rare, &column->rare_count) ||
+        (column->rare_count > 0 && !column->other) || column->statistics < 1 ||
+        column->statistics > MRC_STATISTICS_MOST)
+        return fail_schema(self, i, "has no valid statistics");
+    self->statistics += column->statistics;
+    if (!values) return MERCER_OK;
+    int64_t needed = (mrc_column_levels(column) + 1) * column->statistics;
+    if ((int64_t)json_array_size(values) != needed) return fail_schema(self, i, "has a wrong number of statistics");
+    for (int64_t k = 0; k < needed; k++) {
+        const json_t *value = json_array_get(values, (size_t)k);
+        to[k] = json_number_value(value);
+        if (!json_is_number(value) || !mrc_in_range(to[k], -MRC_CELL_MOST, MRC_CELL_MOST))
+            return fail_schema(self, i, "has a statistic that is out of range");
+    }
+    column->statistic = to;
+    self->value_count += needed;
+    return MERCER_OK;
+}
+
 /* Reads the levels of a category. Repeated and empty levels are refused, because their features could never be 1. */
 static mercer_status read_levels(mrc_schema *self, int64_t i, const json_t *object, const char ***texts)
 {
@@ -184,11 +226,12 @@ static mercer_status read_levels(mrc_schema *self, int64_t i, const json_t *obje
     if (!take_texts(json_object_get(object, "levels"), texts, &column->levels, &column->level_count))
         return fail_schema(self, i, "has no list of levels");
     if (column->level_count == 0) return fail_schema(self, i, "has an empty list of levels");
-    for (int64_t k = 0; k < column->level_count; k++)
+    MRC_TRY(read_statistics(self, i, object, texts));
+    for (int64_t k = 0; k < mrc_column_levels(column); k++)
         if (!column->levels[k][0]) return fail_schema(self, i, "has an empty level");
-    MRC_TRY(mrc_find_repeated(self->context, column->levels, column->level_count, &repeated));
+    MRC_TRY(mrc_find_repeated(self->context, column->levels, mrc_column_levels(column), &repeated));
     if (repeated) return fail_schema(self, i, "has a repeated level");
-    column->width = column->level_count + column->other + (column->missing > 0);
+    column->width = column->level_count + column->other + (column->missing > 0) + column->statistics;
     return MERCER_OK;
 }
 
@@ -281,12 +324,22 @@ static mercer_status open_gaps(mrc_schema *self, const json_t *columns)
 
 /* ---- Schema ------------------------------------------------------------------------------------------------------ */
 
+/* Counts the values of all statistics. */
+static int64_t count_values(const json_t *columns)
+{
+    int64_t count = 0;
+    for (size_t i = 0; i < json_array_size(columns); i++)
+        count += (int64_t)json_array_size(json_object_get(json_array_get(columns, i), "values"));
+    return count;
+}
+
 /* Counts the texts in all lists. */
 static int64_t count_texts(const json_t *missing, const json_t *columns)
 {
     int64_t count = (int64_t)json_array_size(missing);
     for (size_t i = 0; i < json_array_size(columns); i++)
-        count += (int64_t)json_array_size(json_object_get(json_array_get(columns, i), "levels"));
+        for (int k = 0; k < 2; k++)
+            count += (int64_t)json_array_size(json_object_get(json_array_get(columns, i), k ? "rare" : "levels"));
     return count;
 }
 
@@ -313,6 +366,7 @@ static mercer_status read_parts(mrc_schema *self)
     if (self->count == 0) return fail_schema(self, -1, "has no columns");
     MRC_TRY(mrc_alloc_zero(self->context, &self->columns, self->count, sizeof *self->columns, "columns of a schema"));
     MRC_TRY(mrc_alloc(self->context, &self->lists, count_texts(missing, columns), sizeof(char *), "words of a schema"));
+    MRC_TRY(mrc_alloc(self->context, &self->values, count_values(columns), sizeof(double), "statistics of a schema"));
     const char **texts = self->lists;
     if (!take_texts(missing, &texts, &self->missing.words, &self->missing.count))
         return fail_schema(self, -1, "has no list of missing words");
@@ -348,5 +402,5 @@ void mrc_schema_free(mrc_schema *self)
 {
     if (!self) return;
     json_decref(self->root);
-    MRC_FREE_ALL(self->context, self->gaps.precision, self->lists, self->columns, self);
+    MRC_FREE_ALL(self->context, self->gaps.precision, self->values, self->lists, self->columns, self);
 }

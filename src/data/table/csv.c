@@ -256,11 +256,22 @@ static mercer_status read_all(tables *self, mrc_column_set *columns, mrc_sink *t
 
 /* ---- In memory ------------------------------------------------------------------------------------------------- */
 
+/* Returns the number of statistics of the targets per category, now that all targets have been read. */
+static int64_t count_statistics(const tables *self, const mrc_sink *to)
+{
+    const mercer_dataset_options *options = self->reading->options;
+    const mrc_target_wish wish = {options->task, options->labels, options->label_count};
+    bool classes = false;
+    if (!self->reading->want_targets) return 0;
+    int64_t outputs = to->targets ? mrc_targets_outputs(to->targets, &wish, &classes) : to->y.cols;
+    return mrc_statistic_count(classes, outputs);
+}
+
 /* Reads all cells into memory, and finds the schema unless it is given. */
 static mercer_status read_held(tables *self, mrc_column_set *columns, mrc_sink *to, mercer_dataset *dataset)
 {
     MRC_TRY(read_all(self, columns, to, NULL));
-    return columns->given ? MERCER_OK : mrc_column_set_find(columns, self->lead, dataset);
+    return columns->given ? MERCER_OK : mrc_column_set_find(columns, self->lead, count_statistics(self, to), dataset);
 }
 
 /* ---- In a temporary file --------------------------------------------------------------------------------------- */
@@ -322,7 +333,7 @@ static mercer_status read_spilled(tables *self, mrc_column_set *columns, mrc_sin
     mrc_log(columns->context, MERCER_LOG_INFO, "%s: samples are stored in a temporary file", self->reading->name);
     if (!known) {
         MRC_TRY(read_all(self, columns, to, &through));
-        MRC_TRY(mrc_column_set_find(columns, self->lead, dataset));
+        MRC_TRY(mrc_column_set_find(columns, self->lead, count_statistics(self, to), dataset));
     }
     MRC_TRY(spill_cells(self, &through, to, dataset));
     mrc_free(columns->context, dataset->x_memory);
@@ -346,7 +357,7 @@ static mercer_status read_cells(tables *self, mrc_column_set *columns, mercer_da
     mrc_sink to = {.cells = &columns->cells, .missing = columns->words, .leave_out = true};
     int64_t rows = self->reading->slice.rows, floats = columns->cells.count;
     bool known = columns->given || strict;
-    if (columns->given) MRC_TRY(mrc_column_set_find(columns, self->lead, dataset));
+    if (columns->given) MRC_TRY(mrc_column_set_find(columns, self->lead, 0, dataset));
     if (columns->given) floats += columns->schema->features;
     bool spills = mrc_budget_spills(budget, bytes_of(rows, floats));
     MRC_TRY(allocate_table(self, dataset, &to, spills ? mrc_min(rows, block_rows(columns)) : rows, &dataset->x_memory));

@@ -71,10 +71,10 @@ static mercer_status take_schema(mrc_column_set *self)
         column->kind = from->kind;
         column->notation = from->notation;
         column->fixed = column->closed = true;
-        column->beyond = from->other ? (float)from->level_count : MRC_LEVEL_BEYOND;
+        column->beyond = from->other ? (float)mrc_column_levels(from) : MRC_LEVEL_BEYOND;
         column->has_missing = from->missing > 0;
         column->origin = from->origin;
-        for (int64_t k = 0; k < from->level_count; k++) {
+        for (int64_t k = 0; k < mrc_column_levels(from); k++) {
             int64_t number;
             MRC_TRY(mrc_levels_add(&column->levels, from->levels[k], (int64_t)strlen(from->levels[k]), "", 0, &number));
         }
@@ -221,10 +221,12 @@ static mercer_status find_schema(mrc_column_set *self, const mrc_layout *layout,
     return mrc_schema_find(&self->cells, &left_out, self->words, out);
 }
 
-mercer_status mrc_column_set_find(mrc_column_set *self, const mrc_table *lead, mercer_dataset *dataset)
+mercer_status mrc_column_set_find(mrc_column_set *self, const mrc_table *lead, int64_t statistics,
+                                  mercer_dataset *dataset)
 {
     char *found = NULL;
     if (self->given) return mrc_dataset_copy_schema(dataset, self->given);
+    self->cells.statistics = statistics;
     MRC_TRY(find_schema(self, lead->layout, &found));
     dataset->schema = dataset->schema_text = found;
     return found ? mrc_schema_read(&self->schema, self->context, found) : MERCER_OK;

@@ -25,8 +25,10 @@ mercer_status mrc_column_set_prepare(mrc_column_set *columns, const mrc_table *l
 /* Turns columns that had cells of another kind into categories. Returns whether there were any; then the records must
    be read again. */
 bool mrc_column_set_turn_odd(mrc_column_set *columns);
-/* Finds the schema of the cells, or of their tallies, unless one is given. The dataset keeps its text. */
-mercer_status mrc_column_set_find(mrc_column_set *columns, const mrc_table *lead, mercer_dataset *dataset);
+/* Finds the schema of the cells, or of their tallies, unless one is given. The dataset keeps its text. statistics:
+   number of statistics of the targets per category with many levels. */
+mercer_status mrc_column_set_find(mrc_column_set *columns, const mrc_table *lead, int64_t statistics,
+                                  mercer_dataset *dataset);
 /* Prepares for reading the cells again by the schema that was found: columns that it does not use become unused. */
 mercer_status mrc_column_set_adopt(mrc_column_set *columns, mrc_layout *layout);
 /* Returns the number of features per row. */
