@@ -17,10 +17,10 @@
 #define MRC_MODEL_FORMAT_SCHEMA    "4"
 #define MRC_MODEL_FORMAT_GAPS      "5" /* a schema that fills missing values */
 #define MRC_MODEL_FORMAT_MEMBERS   "6"
-#define MRC_MODEL_FORMAT_NOTATIONS "7" /* a schema with number or date notations */
-#define MRC_MODEL_FORMAT_SHIFT     "8" /* class shifts of the probabilities */
-#define MRC_MODEL_FORMAT_CURVATURE "9" /* curvature of the class scores */
-#define MRC_MODEL_FORMAT_LEVELS    "10"/* a schema with statistics of levels */
+#define MRC_MODEL_FORMAT_NOTATIONS "7"  /* a schema with number or date notations */
+#define MRC_MODEL_FORMAT_SHIFT     "8"  /* class shifts of the probabilities */
+#define MRC_MODEL_FORMAT_CURVATURE "9"  /* curvature of the class scores */
+#define MRC_MODEL_FORMAT_LEVELS    "10" /* a schema with statistics of levels */
 
 /* Writes the prefix of a member's tensor and metadata names: "member1.", ...; empty for member 0. */
 enum { MRC_MEMBER_CHARS = 32 };
