@@ -357,7 +357,7 @@ mercer_status mrc_stage_effort(mercer_fitting *self)
     self->record.resumes = checkpoint;
     MRC_TRY(decide_search(self));
     if (checkpoint) MRC_TRY(mrc_fit_open_checkpoint(self, checkpoint, &searching));
-    if (searching) self->record.resumes = NULL; /* the search goes on, and training starts from the beginning */
+    if (searching) self->record.resumes = NULL; /* the search continues, and training starts from the beginning */
     self->model_exists = !self->untrained && (self->options->run.model || self->record.resumes);
     MRC_TRY(choose_effort(self));
     if (!self->outer) mrc_fit_decide(self, "effort", "effort", effort_origin(self), "%d", self->record.effort);
