@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Shapley values of models with schema, preprocessing, units of targets and members, wide and degenerate tables, and
+ * Shapley values of models with schema, preprocessing, target units and members, wide and degenerate tables, and
  * what is refused. Where sums are compared with predictions in float, the bound is that of the prediction: an inner
  * product of d features and a sum over p centers in float, 2^-24 (4 d + p) of sum |alpha|, times 30 for the slope of
  * the kernel in the squared distance.
