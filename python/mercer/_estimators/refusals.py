@@ -44,11 +44,11 @@ def check_container(X: Any) -> None:
 
 def check_lengths(X: Any, y: Any) -> None:
     """Refuse X and y with different numbers of rows, if both have a length."""
-    if y is None or getattr(X, "shape", None) == () or getattr(y, "shape", None) == ():
+    if y is None:
         return
-    try:
-        rows, targets = (len(values) for values in (X, y))
-    except TypeError:
+    try:  # the length of some sparse matrices is not their number of rows
+        rows, targets = (values.shape[0] if hasattr(values, "shape") else len(values) for values in (X, y))
+    except (IndexError, TypeError):
         return
     if rows != targets:
         raise ValueError(f"X has {rows:,} rows, but y has {targets:,}; they need one row per sample each")
