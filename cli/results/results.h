@@ -4,8 +4,8 @@
  *
  * metrics_text.c shows evaluation metrics as lines and tables, as JSON, and as events of a run log. prediction_writer.c
  * writes predictions as csv, tsv, npy, JSON lines or plain text, row by row. importance_text.c shows the importance of
- * columns. shap_writer.c writes Shapley values as csv or tsv and shows their means. fit_summary.c prints the result of a
- * training run.
+ * columns. shap_writer.c writes Shapley values as csv or tsv and shows their means. fit_summary.c prints the result of
+ * a training run.
  */
 #ifndef MERCER_CLI_RESULTS_H
 #define MERCER_CLI_RESULTS_H
