@@ -25,7 +25,8 @@ enum { TOP_COLUMNS = 5, LABEL = 10 };
 static void print_row(const char *label, char *text)
 {
     if (text == NULL) return;
-    CLI_OWNED(cli_drop) char *shown = cli_visible(text);
+    CLI_OWNED(cli_drop) char *named = cli_name_pipes(text);
+    CLI_OWNED(cli_drop) char *shown = cli_visible(named);
     cli_bar_make_way();
     fprintf(stderr, "%-*s", LABEL, label);
     cli_print_wrapped(stderr, shown, LABEL, cli_is_terminal(stderr) ? cli_width(stderr) : 0);

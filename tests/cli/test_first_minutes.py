@@ -111,6 +111,13 @@ class Walk(Case):
         lines = self.train("sub/part one.csv", "--target", "price", "--tune", "off", "-f")
         self.assertTrue(lines[-1].endswith(" 'part one.safetensors' new.csv > predictions.csv"), lines)
 
+    def test_table_from_a_pipe(self):
+        command = [PROGRAM, "train", "-", "--target", "price", *QUICK]
+        done = subprocess.run(command, cwd=self.folder, input=self.read("houses.csv"), stderr=subprocess.PIPE, check=True)
+        text = done.stderr.decode()
+        self.assertRegex(text, r"^read +(standard input|-|stdin|<stdin>): 240 rows; ")
+        self.assertIn("mercer predict model.safetensors new.csv", text)
+
     def test_several_tables(self):
         """Several tables, a pattern and one table with all rows give the same model."""
         lines = houses(150)

@@ -93,6 +93,8 @@ class Help(Case):
         self.assertEqual(complete("train", "--center-m"), ["--center-method"])
         self.assertEqual(complete("train", "--solver", "ep3"), ["ep3", "ep3-exact"])
         self.assertEqual(complete("train", "--x", "comp"), ["complete.bash"])
+        self.assertEqual(complete("train", "comp"), ["complete.bash"])
+        self.assertEqual(complete("predict", "m.safetensors", "comp"), ["complete.bash"])
         self.assertEqual(complete("synth", "di"), ["digits"])
 
     @unittest.skipUnless(shutil.which("zsh"), "zsh is not here")
