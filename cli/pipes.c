@@ -144,7 +144,8 @@ static int open_pipes(cli_values *v, const cli_option *option, const char *files
         CLI_TRY(find_file(v, path, &file));
         all = cli_append(all, "%s%s", all != NULL ? CLI_FILE_SEPARATOR : "", file);
     }
-    return strcmp(all, files) == 0 ? CLI_OK : cli_values_set(v, option, all, CLI_FROM_COMMAND, option->name);
+    return all == NULL || strcmp(all, files) == 0 ? CLI_OK
+                                                  : cli_values_set(v, option, all, CLI_FROM_COMMAND, option->name);
 }
 
 /* Returns the number of times that standard input is among the files of an option. */
