@@ -20,8 +20,7 @@ __attribute__((format(printf, 2, 0))) static void print_line(const char *prefix,
     CLI_OWNED(cli_drop) char *line = cli_format("%s%s", prefix, shown);
     cli_bar_make_way();
     cli_print_wrapped(stderr, line, 0, cli_is_terminal(stderr) ? cli_width(stderr) : 0);
-    fputc('
-', stderr);
+    fputc('\n', stderr);
 }
 
 int cli_error(int code, const char *format, ...)
