@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from sklearn import metrics as S  # noqa: E402
 
 import mercer  # noqa: E402
 from mercer import Dataset, Model  # noqa: E402
+from mercer._estimators import held_out  # noqa: E402
 from untuned import KernelClassifier, KernelRegressor  # noqa: E402
 
 N = 400
@@ -145,12 +147,13 @@ def curved_problem(n=3000):
 
 def test_curvature(tmp_path):
     X, y = curved_problem()
-    model = KernelClassifier(n_centers=50, ridge=1.0, random_state=0).fit(X[:2000], y[:2000])
+    model = KernelClassifier(centers=50, ridge=1.0, random_state=0).fit(X[:2000], y[:2000])
     assert model.curvature_ == model.model_.curvature > 0
     P, F = model.predict_proba(X[2000:]), model.model_.predict(X[2000:]).astype(float)
     g = np.arcsinh(model.curvature_ * F) / np.arcsinh(model.curvature_) / model.temperature_
     assert np.allclose(P[:, 1], 1 / (1 + np.exp(g[:, 0] - g[:, 1])), atol=1e-12)
     assert np.array_equal(P.argmax(axis=1), model.predict(X[2000:]))
+    assert np.allclose(held_out.probabilities(model, SimpleNamespace(scores=F)), P, atol=1e-12)
     known = mercer.measure(
         F, y[2000:], classification=True, temperature=model.temperature_, curvature=model.curvature_
     )
@@ -174,7 +177,7 @@ def test_curvature(tmp_path):
 
 def test_curvature_of_a_stream():
     X, y = curved_problem(4000)
-    model = KernelClassifier(n_centers=50, ridge=1.0, random_state=0)
+    model = KernelClassifier(centers=50, ridge=1.0, random_state=0)
     for begin in range(0, 4000, 100):
         model.partial_fit(X[begin : begin + 100], y[begin : begin + 100], classes=[0, 1])
     assert model.curvature_ == model.model_.curvature > 0

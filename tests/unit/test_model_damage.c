@@ -123,7 +123,7 @@ static void test_no_model(void **state)
         {"format_version", "1.5", {0}, "format_version"},
         {"format_version", "", {0}, "format_version"},
         {"format_version", "99999999999999999999", {0}, "format_version"},
-        {"format_version", "10", {0}, "written by a newer Mercer"},
+        {"format_version", "11", {0}, "written by a newer Mercer"},
         {"format_version", "999999999", {0}, "written by a newer Mercer"},
         {"format_version", "1000000000", {0}, "no valid format_version"},
         {"format_version", "1", {0}, "target units"}, /* units, which a reader of version 1 would ignore */
