@@ -41,7 +41,7 @@ def generate(folder, rows, effect, seed):
 
 
 def divide(folder, path, seed):
-    """Write a random fifth of a table to a test file and the other rows to a training file; return both."""
+    """Write a random fifth of the rows to one file and the others, for training, to another; return both."""
     opened = gzip.open(path, "rt", newline="", encoding="utf-8") if path.endswith(".gz") else open(path, newline="", encoding="utf-8")
     with opened as file:
         head, *rows = csv.reader(file)
