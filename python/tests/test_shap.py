@@ -111,7 +111,7 @@ def test_refusals():
     with pytest.raises(Exception, match="not fitted"):
         mercer.KernelRegressor().shap_values(X, X)
     metric = np.eye(4) + 0.1
-    model = mercer.KernelRegressor("gaussian", tune="off", metric=metric).fit(X, X[:, 0])
+    model = mercer.KernelRegressor("gaussian", tune="off", advanced={"metric": metric}).fit(X, X[:, 0])
     with pytest.raises(Exception, match="full metric"):
         model.shap_values(X)
 
