@@ -63,8 +63,6 @@ def run_json(command, timeout, environment=None):
 
 def train_command(job, model):
     task = ["--task", "regression"] if job["table"] in COUNTS else []
-    if TABLES[job["folder"]][job["table"]] == "r2":  # fit all training rows, as the Python estimators and the other packages do
-        task += ["--validation-fraction", "0"]
     return [job["program"], "train", "--x", job["train"], "--target", "target", "-o", model, "--effort", str(job["effort"]), *task,
             "--seed", str(job["seed"]), "--threads", str(job["threads"]), "--quiet", "--json"]
 

@@ -12,10 +12,8 @@ const cli_command cli_commands[] = {
      "Trains f(x) = sum_j alpha_j K(x, z_j) and writes one model file with everything that prediction needs: kernel "
      "function, preprocessing, names of columns and classes, centers and weights. Several tables, or a quoted pattern, "
      "are read as one. Options with the default auto are chosen from the data; --verbose shows each choice. The "
-     "reported score is that of held-out rows, which their model was not trained on: of up to 5,000 rows by "
-     "cross-validation, of more on 1 in 20 rows. With --checkpoint, mercer resume continues an interrupted or killed "
-     "run and writes a bitwise "
-     "identical model file.",
+     "reported score is that of held-out rows, which their model was not trained on (docs/first-model.md). With "
+     "--checkpoint, mercer resume continues an interrupted or killed run and writes a bitwise identical model file.",
      "mercer train houses.csv --target price\n"
      "mercer train 'month-*.csv' --target price --budget 2m -o price.safetensors\n"
      "mercer train --data fashion-mnist --kernel laplace:bandwidth=10 --centers 5000 -o model.safetensors\n"

@@ -178,8 +178,7 @@ static char *search_score(const cli_job *job)
     if (job->search.steps == NULL || !(job->search.error > 0))
         return cli_copy("not measured, because all rows are training rows; use mercer eval with other rows");
     return cli_format(
-        "R2 %.3f in the search: of small models, on %s held-out rows that also chose the hyperparameters; "
-        "use mercer eval with other rows",
+        "R2 %.3f on %s held-out rows of the search, by smaller models; score this one by mercer eval with other rows",
         1 - job->search.error, cli_count_text(rows, job->search.held_out));
 }
 

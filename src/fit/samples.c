@@ -246,13 +246,15 @@ static mercer_status choose_held(const mercer_fitting *self, int64_t *held)
 {
     const mercer_dataset *data = self->data;
     bool intervals = self->options->validation.intervals == MERCER_ON, times = data->key_kind == MRC_KEYS_TIMES;
-    /* With times, the latest rows are worth more to the model than to its score. */
-    bool scored = self->options->validation.score == MERCER_ON && !times;
     /* Small datasets are cross-validated instead. With times this would train on later rows than it scores. More
-       synthetic samples cost nothing. */
-    bool crossed = data->rows <= CROSS_VALIDATED_ROWS && !times && !(scored && data->synth);
+       synthetic samples cost nothing, so some are held out for a score. */
+    bool scored = self->options->validation.score == MERCER_ON && data->synth;
+    bool crossed = data->rows <= CROSS_VALIDATED_ROWS && !times && !scored;
+    /* Of values no rows are held out for a score: without a twentieth of the rows of `housing` the R2 was .867
+       instead of .870, the mean of four seeds. */
+    bool classes = data->task == MERCER_TASK_CLASSIFICATION && data->outputs > 1;
     *held = 0;
-    if (!intervals && (crossed || (data->outputs < 2 && !scored))) return MERCER_OK;
+    if (!intervals && (crossed || !(classes || scored))) return MERCER_OK;
     int64_t share = !intervals                          ? HELD_SHARE
                     : data->key_kind == MRC_KEYS_GROUPS ? HELD_SHARE_GROUPS
                                                         : HELD_SHARE_INTERVALS;

@@ -195,9 +195,15 @@ class Score(Case):
         lines = self.run_program("train", "t.csv", "-f", *QUICK).stderr.decode()
         self.assertRegex(lines, r"accuracy \d+\.\d % on 300 held-out rows, by cross-validation; largest class 6\d\.\d %; AUC 0\.\d{3}; log loss 0\.\d{3}")
 
-    def test_larger_tables_are_split(self):
+    def test_larger_tables_of_values_are_not_split(self):
+        """Without a share of validation rows every row is a training row, and the score is that of the search."""
         self.write("t.csv", noise(5400, lambda rng: "%.4f" % rng.gauss(5, 2)))
         found = self.answer("train", "t.csv", "-q", "--centers", "100", "--tune", "off")
+        self.assertEqual((found["held_out"], found["data"]["rows"]), (None, 5400))
+
+    def test_share_of_validation_rows(self):
+        self.write("t.csv", noise(5400, lambda rng: "%.4f" % rng.gauss(5, 2)))
+        found = self.answer("train", "t.csv", "-q", "--centers", "100", "--tune", "off", "--validation-fraction", "0.05")
         self.assertEqual((found["held_out"]["how"], found["held_out"]["rows"]), ("held-out rows", 270))
         self.assertEqual(found["data"]["rows"], 5400 - 270)
         self.assertLess(found["held_out"]["r2"], 0.2)
@@ -206,7 +212,7 @@ class Score(Case):
         """Without held-out rows the result is that of the search, which is said."""
         self.write("t.csv", noise(200, lambda rng: "%.4f" % rng.gauss(5, 2)))
         text = self.run_program("train", "t.csv", "--validation-fraction", "0", *QUICK).stderr.decode()
-        self.assertRegex(text, r"(?m)^result +R2 -?0\.\d+ in the search: of small models, on \d+ held-out rows that also chose the hyperparameters; use mercer eval")
+        self.assertRegex(text, r"(?m)^result +R2 -?0\.\d+ on \d+ held-out rows of the search, by smaller models; score this one by mercer eval")
         text = self.run_program("train", "t.csv", "--validation-fraction", "0", "--tune", "off", "-f").stderr.decode()
         self.assertRegex(text, r"(?m)^result +not measured, because all rows are training rows; use mercer eval with other rows$")
         self.assertIsNone(self.score("--validation-fraction", "0"))
