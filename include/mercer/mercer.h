@@ -638,9 +638,9 @@ typedef struct mercer_fit_validation {
        weights. weighted: the data with class weights. Predicted classes follow the weighted scores in both cases. */
     const char *calibrate_to;
     /* Evaluation of predictions for rows that their model was not trained on (mercer_fit_parts.scores). AUTO, OFF: only
-       of the validation set, by the caller. ON: also without one, by cross-validation of up to 5,000 samples, and on the
-       rows that are held out for `calibrate` or `intervals`. Of stored samples no rows are held out only for a score,
-       because a model with them is better. */
+       of the validation set, by the caller. ON: also without one, by cross-validation of up to 5,000 samples, and on
+       the rows that are held out for `calibrate` or `intervals`. Of stored samples no rows are held out only for a
+       score, because a model with them is better. */
     mercer_switch score;
     int64_t reserved[3];
 } mercer_fit_validation;
