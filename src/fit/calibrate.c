@@ -445,8 +445,8 @@ bool mrc_fit_is_cross_validated(const mercer_fitting *self)
     const mercer_fit_options *options = &self->request->options;
     bool classes = self->info.task == MERCER_TASK_CLASSIFICATION && self->info.outputs > 1;
     bool ordered = self->data && self->data->key_kind == MRC_KEYS_TIMES;
-    bool wanted =
-        (options->validation.score == MERCER_ON && !ordered) || (classes && options->validation.calibrate == MERCER_ON);
+    bool scored = options->validation.score == MERCER_ON && !ordered && self->info.rows <= MRC_CROSS_VALIDATED_ROWS;
+    bool wanted = scored || (classes && options->validation.calibrate == MERCER_ON);
     bool stored = !self->data || self->data->labels || self->data->y.data;
     return wanted && stored && !self->validation && !options->run.comm;
 }

@@ -24,6 +24,9 @@
 
 #define MRC_DEFAULT_KERNEL "laplace"
 
+/* Largest table that is cross-validated for calibration and score. Three more models take too long with more rows. */
+enum { MRC_CROSS_VALIDATED_ROWS = 5000 };
+
 /* ---- Request ----------------------------------------------------------------------------------------------------- */
 
 /* The caller's options. `train` replaces options.train: a copy with the seed and the progress callback of the fit. */

@@ -27,8 +27,6 @@ enum {
     /* largest table to merge: for 20,000,000 distinct rows, hash table and sort take 2 GB and about ten seconds */
     MERGED_ROWS = 20000000,
     MERGED_DEVICE_ROWS = 10000, /* the same limit for device memory, from which rows are fetched one at a time */
-    /* largest table that is calibrated by cross-validation instead of on held-out rows */
-    CROSS_VALIDATED_ROWS = 5000,
     /* largest number of rows that are held out if the caller has not requested a share */
     HELD_ROWS = 2000,
     /* 1 / share of the rows that are held out: a few hundred rows determine a temperature; intervals need more, because
@@ -249,7 +247,7 @@ static mercer_status choose_held(const mercer_fitting *self, int64_t *held)
     /* Small datasets are cross-validated instead. With times this would train on later rows than it scores. More
        synthetic samples cost nothing, so some are held out for a score. */
     bool scored = self->options->validation.score == MERCER_ON && data->synth;
-    bool crossed = data->rows <= CROSS_VALIDATED_ROWS && !times && !scored;
+    bool crossed = data->rows <= MRC_CROSS_VALIDATED_ROWS && !times && !scored;
     /* Of values no rows are held out for a score: without a twentieth of the rows of `housing` the R2 was .867
        instead of .870, the mean of four seeds. */
     bool classes = data->task == MERCER_TASK_CLASSIFICATION && data->outputs > 1;
