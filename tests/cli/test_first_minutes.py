@@ -225,7 +225,7 @@ class Score(Case):
         found = self.answer("train", "t.csv", "--time-column", "t", "-q", *QUICK)
         self.assertEqual((found["held_out"], found["data"]["rows"]), (None, 200))
         text = self.run_program("train", "t.csv", "--time-column", "t", "-f", *QUICK).stderr.decode()
-        self.assertRegex(text, r"(?m)^result +R2 -?\d\.\d+ in the search: ")
+        self.assertRegex(text, r"(?m)^result +R2 -?\d\.\d+ on \d+ held-out rows of the search, ")
 
     def test_given_validation_rows(self):
         self.write("t.csv", table(houses(120)))

@@ -18,6 +18,7 @@ OBJECT = "CMakeFiles/mercer_objects.dir/src/core/memory.c.o"
 # name: programs that the preset needs, a small target, a text that only flags of this preset put into it
 BUILDS = {
     "release": ([], OBJECT, b""),
+    "demo": ([], OBJECT, b""),
     "debug": ([], OBJECT, b".debug_info"),
     "asan-ubsan": ([], OBJECT, b"__asan_"),
     "tsan": ([], OBJECT, b"__tsan_"),
