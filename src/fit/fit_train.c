@@ -50,7 +50,10 @@ static mercer_status create_trainer(mercer_fitting *self)
     if (self->deadline > 0) options.progress = watch_deadline, options.progress_user = self;
     if (options.checkpoint) MRC_TRY(mrc_fit_set_record(self));
     MRC_TRY(mercer_trainer_create(&self->trainer, self->model, self->options->run.comm, &options));
-    self->trainer->known = (mrc_known){.on_samples = self->centers_are_rows, .spread = self->spread};
+    /* A bandwidth of the search was scored on held-out rows. It is right even if it is wide, as for linear targets. A
+       fold of a cross-validation repeats no warning of the fit. */
+    bool scored = self->outer || (self->searches && !mrc_fit_has_bandwidth(self->options));
+    self->trainer->known = (mrc_known){.on_samples = self->centers_are_rows, .spread = scored ? 1 : self->spread};
     return self->record.resumes ? mercer_trainer_resume(self->trainer, self->record.resumes) : MERCER_OK;
 }
 

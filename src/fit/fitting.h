@@ -232,6 +232,8 @@ const char *mrc_fit_search_skipped(const mercer_fit_options *options, const merc
 /* Returns the number of columns of preprocessed samples in training. */
 int64_t mrc_fit_width(const mercer_fitting *self);
 
+/* hyperparameters.c: returns whether the caller set the bandwidth. */
+bool mrc_fit_has_bandwidth(const mercer_fit_options *options);
 /* hyperparameters.c: returns whether the caller asked for a search. */
 bool mrc_fit_asks_for_search(const mercer_fit_options *options);
 /* Returns the number of centers of the effort level. */

@@ -75,14 +75,19 @@ const char *mrc_fit_search_skipped(const mercer_fit_options *options, const merc
     return mrc_fit_asks_for_search(options) ? NULL : not_a_table(info, memory);
 }
 
+bool mrc_fit_has_bandwidth(const mercer_fit_options *options)
+{
+    return options->kernel.bandwidth > 0 || (options->kernel.spec && strstr(options->kernel.spec, "bandwidth="));
+}
+
 /* Warns about hyperparameters that stay at their defaults because some option prevents or restricts the search. */
 static void warn_about_defaults(const mercer_fitting *self)
 {
     const mercer_fit_options *options = self->options;
     mercer_context *context = self->context;
     const char *fixed = options->kernel.function ? "kernel.function" : NULL;
-    bool known = options->kernel.bandwidth > 0 || (options->kernel.spec && strstr(options->kernel.spec, "bandwidth="));
-    bool complete = self->request->train.lambda > 0 && (fixed || (options->kernel.spec && known));
+    bool complete =
+        self->request->train.lambda > 0 && (fixed || (options->kernel.spec && mrc_fit_has_bandwidth(options)));
     if (complete) return;
     const char *option = options->search.tune == MERCER_OFF ? "search.tune"
                          : fixed                            ? fixed

@@ -186,6 +186,14 @@ class Score(Case):
         self.assertEqual((found["how"], found["rows"]), ("cross-validation", 300))
         self.assertLess(found["r2"], 0.2)
 
+    def test_bandwidth_of_the_search(self):
+        """A wide bandwidth is a warning if it is given, not if the search found it; the folds repeat no warning."""
+        self.write("t.csv", "a,y\n" + "".join("%d,%d\n" % (i, i * i % 7) for i in range(60)))
+        train = ["train", "t.csv", "--target", "y", "--task", "regression", "--effort", "1", "-q", "-f", "-o", "m"]
+        self.assertEqual(self.answer(*train)["warnings"], [])
+        given = self.answer(*train, "--bandwidth", "100000")["warnings"]
+        self.assertEqual(sum("median distance" in text for text in given), 1, given)
+
     def test_noise_of_classes(self):
         self.write("t.csv", noise(300, lambda rng: rng.choice(["yes", "no", "no"])))
         found = self.score()

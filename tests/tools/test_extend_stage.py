@@ -33,7 +33,7 @@ class Stage(extend.Extended):
         self.build("mercer_program", optimization="-O0", CLI="ON", TESTS="OFF", VECTORS="OFF", WERROR="OFF")
         rows = [f"{i},{i * i % 7}" for i in range(60)]
         self.write("t.csv", "\n".join(["a,y", *rows]) + "\n")
-        output = self.run_command("build/mercer", "train", "--x", "t.csv", "--target", "y", "--task", "regression", "--effort", "1", "--json",
+        output = self.run_command("build/mercer", "train", "--x", "t.csv", "--target", "y", "--task", "regression", "--effort", "1", "--json", "--verbose",
                                   "-o", "m.safetensors")
         self.assertIn("count: 60 training rows\n", output)
         decisions = json.loads(output.splitlines()[-1])["decisions"]
