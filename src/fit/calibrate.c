@@ -28,6 +28,7 @@
  */
 #include "fit/fitting.h"
 
+#include "core/clock.h"
 #include "core/matrix.h"
 #include "core/memory.h"
 #include "core/numbers/random.h"
@@ -299,15 +300,25 @@ typedef struct folds {
     int64_t *order;           /* (n) row numbers, ordered by fold */
     int64_t start[FOLDS + 1]; /* first position of each fold in order */
     int number;               /* index of the current fold */
-    bool stopped;             /* the caller's callback requested a stop */
+    bool calibrates;          /* the scores calibrate probabilities; otherwise they are only evaluated */
+    bool stopped;             /* the caller's callback requested a stop, or the budget has ended */
 } folds;
+
+/* Returns whether the budget has ended, with the tenth by which a fit may exceed it. Calibration is finished all the
+   same, because probabilities without it are much worse. */
+static bool is_late(const folds *self)
+{
+    double budget = self->fitting->options->search.budget;
+    return budget > 0 && !self->calibrates && mrc_seconds() > self->fitting->opened + 1.1 * budget;
+}
 
 static int watch_fold(void *user, const mercer_progress *progress)
 {
     folds *self = user;
     const mercer_fit_run *run = &self->fitting->request->options.run;
     (void)progress;
-    if (mrc_progress(run->progress, run->progress_user, "calibration", self->number, FOLDS, 0)) self->stopped = true;
+    bool asked = mrc_progress(run->progress, run->progress_user, "calibration", self->number, FOLDS, 0) != 0;
+    self->stopped = self->stopped || asked || is_late(self);
     return self->stopped;
 }
 
@@ -358,6 +369,8 @@ static mercer_status train_like(folds *self, const mercer_fitting *outer, mercer
     *train = mrc_fit_train_options(outer);
     train->patience = 0, train->checkpoint = NULL, train->progress = watch_fold, train->progress_user = self;
     if (!(train->lambda > 0)) train->lambda = -1;
+    /* Deadline and patience may have ended the training of `outer` before its last epoch. */
+    if (train->epochs > 0) train->epochs = mrc_max(1, mrc_min(train->epochs, outer->training.epochs));
     options->validation.calibrate = options->validation.intervals = options->validation.score = MERCER_OFF;
     options->run.model = NULL, options->run.checkpoint = NULL;
     options->data.class_weight = options->validation.calibrate_to = NULL; /* already in the row weights */
@@ -426,7 +439,7 @@ static mercer_status cross_validate(mercer_fitting *self, bool temperature)
     int64_t n = self->data->rows;
     MRC_OWNED(mrc_release_dataset) mercer_dataset *sorted = NULL;
     mercer_matrix scores;
-    folds all = {.fitting = self};
+    folds all = {.fitting = self, .calibrates = temperature};
     bool possible = true;
     MRC_SCOPE(scope, self->context);
     MRC_TRY(make_scores(self, &scope, n, &scores));

@@ -239,9 +239,9 @@ static mercer_status choose_effort(mercer_fitting *self)
     MRC_TRY(mrc_measure_rate(self->context, &self->rate));
     self->report.predicted_seconds = elapsed(self) + predict_seconds(self);
     if (!(options->search.budget > 0)) return MERCER_OK;
-    /* Ranks must stop at the same step, so they have no deadline. Calibration by cross-validation trains more models
-       after the deadline, so it needs a share of the budget. */
-    double share = mrc_fit_is_cross_validated(self) ? 0.5 : 0.9;
+    /* Ranks must stop at the same step, so they have no deadline. Cross-validation trains more models after the
+       deadline, so it needs a share of the budget: it takes twice as long as the training. */
+    double share = !mrc_fit_is_cross_validated(self) ? 0.9 : self->searches ? 0.5 : 0.3;
     if (!options->run.comm) self->deadline = self->opened + share * options->search.budget;
     if (!resumed) fit_budget(self);
     return options->run.comm
