@@ -295,14 +295,15 @@ def test_held_out_predictions_are_honest():
 
 
 def test_held_out_score_of_a_fit():
-    """summary_ has the metrics of held-out rows: by cross-validation, of eval_set, or of 5 % of more than 5,000 rows."""
+    """summary_ has the metrics of held-out rows: by cross-validation of up to 5,000 rows, or of eval_set."""
     model = quick().fit(X[:300], Y[:300])
     found = model.summary_["held_out"]
     assert found["rows"] == 300 and found["r2"] == pytest.approx(model.score(X[300:], Y[300:]), abs=0.05)
     given = quick().fit(X[:300], Y[:300], eval_set=(X[300:], Y[300:]))
     assert given.summary_["held_out"]["r2"] == pytest.approx(given.score(X[300:], Y[300:]), rel=1e-6)
     many = np.random.default_rng(0).normal(size=(6000, 2))
-    assert quick(tune="off", centers=50).fit(many, many[:, 0]).summary_["held_out"]["rows"] == 300
+    assert quick(tune="off", centers=50).fit(many, many[:, 0]).summary_["held_out"] is None
+    assert quick(KernelClassifier, tune="off", centers=50).fit(many, many[:, 0] > 0).summary_["held_out"]["rows"] == 300
     assert quick(advanced={"validation_fraction": 0}).fit(X, Y).summary_["held_out"] is None
 
 

@@ -127,7 +127,7 @@ def test_notations(tmp_path):
     np.testing.assert_array_equal(model.predict(numbers), expected[:12])
     with pytest.raises(ValueError, match=r"^X, column 'amount', row 0: '€5' is not a number"):
         model.predict(frame.assign(amount="€5"))
-    with pytest.raises(ValueError, match=r"^X, column 'when': the order .*'01/01/2020'.*columns=\{'when': 'date-dmy'\}"):
+    with pytest.raises(ValueError, match=r"^X, column 'when': the order .*'01/01/2020'.*columns=\{'...': 'date-dmy'\}"):
         encode(Context(), frame.iloc[:12].assign(when=pandas.date_range("2020-01-01", periods=12, freq="MS").strftime("%d/%m/%Y")))
 
 
@@ -292,7 +292,7 @@ def test_columns_that_cannot_be_used(frame):
     with pytest.raises(ValueError, match="^X, column 'tags': values of type list are neither numbers nor text"):
         KernelRegressor().fit(frame.assign(tags=[[1, 2]] * len(frame)), y)
     model = KernelRegressor(random_state=0, ridge=1e-3).fit(frame, y)
-    with pytest.raises(ValueError, match="^X, columns: has 2 columns named 'city'"):
+    with pytest.raises(ValueError, match="^X has 2 columns named 'city'"):
         model.predict(twice)
     with pytest.raises(ValueError, match="^X has no column 'city', which the model was trained on"):
         model.predict(frame.drop(columns="city"))

@@ -17,6 +17,7 @@ pytest.importorskip("pandas")
 
 import paths  # noqa: E402
 import mercer  # noqa: E402
+from untuned import flat  # noqa: E402
 
 SEEDS = 5
 # Errors of seeds 0 to 4 on these data: values 0.0273 0.0419 0.0414 0.0301 0.0276, classes 0.1993 0.1980 0.2000 0.1940
