@@ -30,6 +30,7 @@ static mercer_status take_targets(mercer_context *context, mercer_dataset *data,
         data->outputs = arrays->classes;
         return mrc_check_classes(context, arrays->labels, X->rows, arrays->classes);
     }
+    if (!Y) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "arrays: Y and labels are NULL; set one of them");
     MRC_TRY(mrc_check_matrix(context, "Y", Y, MRC_ACCEPT_REAL));
     if (Y->rows != X->rows)
         return mrc_fail(context, MERCER_ERROR_SHAPE, "Y has %lld rows, but X has %lld", (long long)Y->rows,

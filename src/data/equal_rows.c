@@ -212,9 +212,10 @@ mercer_status mrc_merge_rows(const mercer_dataset *data, int64_t *rows, double *
     MRC_TRY(mrc_scope_alloc(&scope, &id, data->rows, sizeof *id, "row numbers"));
     MRC_TRY(mrc_scope_alloc_zero(&scope, &sums, data->rows, sizeof *sums, "weights of samples"));
     MRC_TRY(find_distinct(&found, data, NULL, data->rows, true, id));
+    *count = 0;
+    if (!found.list) return MERCER_OK; /* there are no rows */
     for (int64_t i = 0; i < data->rows; i++) sums[found.list[id[i]].place] += data->weights ? data->weights[i] : 1;
     qsort(found.list, (size_t)found.count, sizeof *found.list, compare_hashes);
-    *count = 0;
     for (int64_t i = 0; i < found.count; i++) {
         int64_t row = found.list[i].place;
         if (!(sums[row] > 0)) continue;

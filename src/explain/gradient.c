@@ -234,8 +234,9 @@ static mercer_status find_gradients(mrc_backend *backend, gradient_job *job, con
     for (int64_t first = 0; first < x->rows; first += rows) {
         int64_t some = mrc_min(rows, x->rows - first);
         mercer_matrix part = mrc_rows(x, first, some), to = mrc_rows(gradients, first, some);
-        job->x = &part, job->gradients = &to;
-        MRC_TRY(all_outputs(backend, job, weights, sums));
+        gradient_job block = *job;
+        block.x = &part, block.gradients = &to;
+        MRC_TRY(all_outputs(backend, &block, weights, sums));
     }
     return MERCER_OK;
 }

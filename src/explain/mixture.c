@@ -276,8 +276,9 @@ static double error_outside(const fit_range *range)
 static double bound_error(const fit_range *range, const mrc_mixture *mixture)
 {
     double most = fabs(1 - mixture_value(mixture, 0));
-    for (double log_s = log(range->low); log_s < log(range->high); log_s += CHECK_STEP) {
-        double s = exp(log_s);
+    int64_t steps = (int64_t)ceil((log(range->high) - log(range->low)) / CHECK_STEP);
+    for (int64_t i = 0; i < steps; i++) {
+        double s = range->low * exp((double)i * CHECK_STEP);
         most = fmax(most, fabs(mrc_kernel_of_distance(range->unit, s) - mixture_value(mixture, s)));
     }
     return 2 * most + error_outside(range);
