@@ -610,8 +610,8 @@ typedef struct mercer_fit_data {
        weight. "cat=2,dog=0.5": by class name, 1 for other classes. NULL or none: all 1. */
     const char *class_weight;
     /* Unless OFF: rows with equal features and targets are merged into one with the sum of their weights, so that a
-       weight of 2 and a row that occurs twice give the same model. Applies to up to 1,000,000 stored samples that take
-       at most a quarter of the memory. Centers are distinct rows. */
+       weight of 2 and a row that occurs twice give the same model. Applies to up to 20,000,000 stored samples, if they
+       take at most a quarter of the memory. Centers are distinct rows. */
     mercer_switch merge;
     const char *augment; /* augmentation of samples while they are read: see mercer_stream_options; NULL: none */
     int64_t samples, height, width, channels; /* samples per pass, and image size: see mercer_stream_options */
