@@ -82,10 +82,10 @@ PARAMETERS = """Parameters
         epochs.
     summary_ : dict
         Report of the fit. ``wall_time``: seconds of the whole fit. ``held_out``: metrics of rows that the model was not
-        trained on: ``eval_set``, or training rows by cross-validation; of more than 5,000 rows, 5 % are held out for
-        it, unless ``validation_fraction`` is 0. ``summary_["search"]`` describes the search: effort,
-        error (held-out squared error over the variance of the targets), r2 (1 - error), ridge per unit of sample
-        weight, seconds, numbers of training rows and held-out rows, errors by number of centers, and steps;
+        trained on: ``eval_set``, up to 5,000 training rows by cross-validation, or the rows that a classifier of more
+        holds out for its probabilities; None for a regressor of more rows. ``summary_["search"]`` describes the
+        search: effort, error (held-out squared error over the variance of the targets), r2 (1 - error), ridge per
+        unit of sample weight, seconds, numbers of training rows and held-out rows, errors by number of centers, and steps;
         ``skipped`` is the reason for no search, or None.
     n_features_in_, feature_names_in_
         Number of columns of X, and their names if X was a data frame."""
