@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Datasets that borrow their samples from the caller's memory or from another dataset. */
+/*
+ * Datasets that borrow their samples from the caller's memory or from another dataset; and functions that give a
+ * dataset its own weights, keys, names and schema.
+ *
+ * A view of another dataset costs O(parts) memory: rows are not copied. It also points to the names and the schema of
+ * the other dataset.
+ */
 #include "core/matrix.h"
 #include "core/memory.h"
 #include "data/dataset.h"
@@ -76,6 +82,8 @@ mercer_status mrc_dataset_range(mercer_dataset **out, const mercer_dataset *from
     *out = NULL;
     MRC_TRY(allocate_parts(&self, from->context, from));
     self->borrowed = true;
+    /* The shallow copy still points to everything that `from` owns. Clear the owning pointers, so that freeing the view
+       releases none of it; x, y, labels and names keep their addresses. */
     self->x_memory = self->y_memory = self->label_memory = self->weight_memory = self->key_memory = NULL;
     self->label_text = self->feature_text = self->target_text = self->unused_text = self->schema_text = NULL;
     self->x_parts = self->y_parts = (mrc_parts){0};
@@ -86,6 +94,7 @@ mercer_status mrc_dataset_range(mercer_dataset **out, const mercer_dataset *from
     if (self->labels) self->labels += first;
     if (self->weights) self->weights += first;
     if (self->keys) self->keys += first;
+    /* A generator has no rows to cut: the range only begins later in its sequence. */
     self->synth_first += first;
     MRC_TRY(cut_parts(from->context, &self->x_parts, &from->x_parts, first, rows));
     MRC_TRY(cut_parts(from->context, &self->y_parts, &from->y_parts, first, rows));

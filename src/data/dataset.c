@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Datasets: finding, reading and releasing their rows. */
+/*
+ * Datasets: finding, reading and releasing their rows.
+ *
+ * Samples are stored in one matrix (x), in a list of parts, or computed by a generator (synth). Targets are class
+ * numbers (labels), one matrix (y), or parts of their own, whose boundaries need not be those of the samples. Every
+ * function here handles all of these forms, so callers do not distinguish them.
+ */
 #include "data/dataset.h"
 
 #include "core/matrix.h"
@@ -25,6 +31,8 @@ void mrc_dataset_free(mercer_dataset *dataset)
 {
     if (!dataset) return;
     mercer_context *context = dataset->context;
+    /* A view owns only its lists of parts. The pointers that are released below are NULL in a view unless it has its
+       own memory. */
     if (dataset->borrowed) {
         mrc_free(context, dataset->x_parts.list);
         mrc_free(context, dataset->y_parts.list);
@@ -49,7 +57,8 @@ const char *mrc_dataset_class_name(const mercer_dataset *dataset, int64_t k, cha
 
 /* ---- Finding rows -------------------------------------------------------------------------------------------- */
 
-/* Finds the part that contains a row, by bisection. */
+/* Finds the part that contains a row, by bisection. The first rows of parts ascend and no part is empty, so this is the
+   last part that begins at or before the row. */
 static const mrc_part *find_part(const mrc_parts *parts, int64_t row)
 {
     int64_t low = 0, high = parts->count - 1;
@@ -71,6 +80,7 @@ mrc_part mrc_dataset_part(const mercer_dataset *dataset, int64_t row)
 
 bool mrc_dataset_is_mapped(const mercer_dataset *dataset)
 {
+    /* A mapping with an owner is a copy of the file in memory. */
     bool mapped = dataset->x_map.data && !dataset->x_map.owner && dataset->x.data;
     for (int64_t i = 0; i < dataset->x_parts.count; i++) {
         const mrc_mapping *map = &dataset->x_parts.list[i].map;
@@ -97,6 +107,7 @@ bool mrc_dataset_has_values(const mercer_dataset *dataset)
 void mrc_dataset_hint(const mercer_dataset *dataset, mrc_mapping_hint give, int64_t first, int64_t count)
 {
     while (count > 0 && !dataset->synth) {
+        /* A part without a mapping, such as converted rows, gets no hint. */
         mrc_part part = mrc_dataset_part(dataset, first);
         int64_t size = part.rows.ld * mrc_dtype_size(part.rows.dtype);
         int64_t some = mrc_min(count, part.first + part.rows.rows - first);
@@ -144,10 +155,13 @@ void mrc_dataset_fetch(const mercer_dataset *dataset, const int64_t *rows, int64
             mrc_synth_sample(dataset->synth, dataset->synth_first + from, x, y, i, labels ? &labels[i] : NULL);
             continue;
         }
+        /* Neighboring rows are usually in one part, so search only if a row is outside of the previous part. The
+           initial part is empty, so the first row is always searched. */
         if (from < part.first || from >= part.first + part.rows.rows) part = mrc_dataset_part(dataset, from);
         memcpy(mrc_row(x, i), mrc_row(&part.rows, from - part.first), bytes);
         if (y) mrc_dataset_target(dataset, from, y, i);
         if (labels) labels[i] = dataset->labels[from];
     }
+    /* The pages of listed rows stay in memory here; a reading order in blocks releases them (stream/order.c). */
     if (dataset->spilled && !rows) mrc_dataset_hint(dataset, mrc_mapping_release, first, x->rows);
 }

@@ -54,6 +54,7 @@ static void put_name(text_writer *self, const char *name)
     const char special[] = {self->separator, '"', '\n', '\r', 0};
     bool quoted = !*name || strpbrk(name, special);
     if (quoted) put_cell(self, "\"", 1);
+    /* Each piece ends with a quote, which is written twice. */
     for (const char *quote; (quote = strchr(name, '"')); name = quote + 1) {
         put_cell(self, name, quote + 1 - name);
         put_cell(self, "\"", 1);
@@ -169,7 +170,7 @@ typedef struct target_form {
 } target_form;
 
 /* Returns whether a name is an integer that is read back as the same name: no plus sign, no leading zeros, no -0, at
-   most 15 digits. */
+   most 15 digits. Readers take integers as doubles, which hold 15 digits exactly. */
 static bool is_integer_name(const char *name, int64_t *value)
 {
     const char *digits = name + (*name == '-');
@@ -181,7 +182,8 @@ static bool is_integer_name(const char *name, int64_t *value)
     return true;
 }
 
-/* Decodes UTF-8 into 32-bit characters. Returns their number, or -1 if the text is not UTF-8. out may be NULL. */
+/* Decodes UTF-8 into 32-bit characters. Returns their number, or -1 if the text is not UTF-8. out may be NULL. Lead
+   bytes that cannot occur are refused (0xc0, 0xc1, and those above 0xf4), but not every overlong form. */
 static int64_t decode(const char *text, uint32_t *out)
 {
     int64_t count = 0;
@@ -246,7 +248,8 @@ typedef struct block {
     uint8_t *names;
 } block;
 
-/* Allocates a block of rows that takes about BLOCK_BYTES. All its parts share one allocation. */
+/* Allocates a block of rows that takes about BLOCK_BYTES. All its parts share one allocation. Every part begins at a
+   multiple of 8 bytes; the last 8 bytes per row are for the class number. */
 static mercer_status open_block(const mercer_dataset *dataset, mrc_scope *scope, const target_form *form,
                                 mercer_dtype values, block *out)
 {

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Equal rows, found by hashing (equal_rows.h). Threads hash a block of rows, and then one thread inserts the hashes
+   into a table in the order of the rows. The numbers of distinct rows therefore do not depend on the number of
+   threads. */
 #include "data/equal_rows.h"
 
 #include "core/matrix.h"
@@ -59,6 +62,8 @@ static void clear_signs(const mercer_matrix *row)
 typedef struct hashing {
     const mercer_dataset *data;
     const int64_t *rows; /* listed rows, or NULL: the row numbers are the places */
+    /* first and count: places in the current block; targets: doubles in front of the features in a buffer, for targets
+       and key; row_bytes: bytes of a buffer that are hashed */
     int64_t first, count, targets, row_bytes;
     bool with_targets;
     char *buffers;         /* (threads) a row with its targets */
@@ -215,6 +220,7 @@ mercer_status mrc_merge_rows(const mercer_dataset *data, int64_t *rows, double *
     *count = 0;
     if (!found.list) return MERCER_OK; /* there are no rows */
     for (int64_t i = 0; i < data->rows; i++) sums[found.list[id[i]].place] += data->weights ? data->weights[i] : 1;
+    /* Sorting breaks the relation of `id` to the list, so the weights were added before. */
     qsort(found.list, (size_t)found.count, sizeof *found.list, compare_hashes);
     for (int64_t i = 0; i < found.count; i++) {
         int64_t row = found.list[i].place;

@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Fingerprint of a dataset: XXH3 of its shape, its samples (if large, of evenly spaced blocks), its targets and its
-   class names. */
+/*
+ * Fingerprint of a dataset: XXH3 of its shape, its samples (if large, of evenly spaced blocks), its targets and its
+ * class names. Weights, keys, names of columns and the schema are not included.
+ *
+ * The hash does not depend on how rows are stored: in one matrix, in parts, or with padding. Streaming and one-shot
+ * XXH3 give the same value, so each form uses whichever needs no copy. Numbers are hashed in the byte order of the
+ * machine.
+ */
 #include "core/matrix.h"
 #include "core/memory.h"
 #include "data/dataset.h"
@@ -71,6 +77,7 @@ static uint64_t mix_samples(uint64_t hash, const stored *rows)
     return hash;
 }
 
+/* Hashes stored samples and targets. The limit `most` applies to samples only: targets are always hashed completely. */
 static uint64_t mix_stored(uint64_t hash, const mercer_dataset *dataset, XXH3_state_t *state, int64_t most)
 {
     const stored x = {&dataset->x, &dataset->x_parts, state, most}, y = {&dataset->y, &dataset->y_parts, state, most};

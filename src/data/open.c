@@ -59,11 +59,14 @@ static mercer_status open_both(mrc_opening *self)
     dataset->rows = dataset->x.rows;
     dataset->features = dataset->x.cols;
     dataset->dtype = dataset->x.dtype;
+    /* At this point only targets in the files of samples are known. With a separate file of targets there are no
+       statistics. */
     MRC_TRY(mrc_dataset_add_statistics(dataset));
     if (self->options->columns && dataset->features != self->options->column_count)
         return mrc_fail(self->context, MERCER_ERROR_SHAPE, "%s: %lld features, but the model was trained on %lld",
                         self->options->x, (long long)dataset->features, (long long)self->options->column_count);
     if (self->options->y && task != MERCER_TASK_UNLABELED) MRC_TRY(mrc_open_targets(self));
+    /* No reader has set a task if there are no targets. */
     if (dataset->task == MERCER_TASK_AUTO) {
         if (task == MERCER_TASK_CLASSIFICATION || task == MERCER_TASK_REGRESSION)
             return mrc_fail(self->context, MERCER_ERROR_ARGUMENT,

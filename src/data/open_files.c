@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The files of a dataset: one, or several whose rows are concatenated. */
+/*
+ * The files of a dataset: one, or several whose rows are concatenated.
+ *
+ * Samples (open.c) and targets (open_targets.c) both open their files here. Rows are numbered over all files in the
+ * order of their names. A slice may begin and end inside of any file, and files without rows in it become no part.
+ */
 #include "core/clock.h"
 #include "core/matrix.h"
 #include "core/memory.h"
@@ -12,6 +17,7 @@ mercer_status mrc_slice_resolve(mrc_slice *slice, mercer_context *context, const
     int64_t end;
     slice->total = total;
     if (total == 0) return mrc_fail(context, MERCER_ERROR_FORMAT, "%s: contains no samples", name);
+    /* If `first` is not below `total`, the number of rows becomes 0 or negative and is refused below. */
     if (slice->rows == 0) slice->rows = total - slice->first;
     if (slice->rows > 0 && mrc_add(slice->first, slice->rows, &end) && end <= total) return MERCER_OK;
     return mrc_fail(context, MERCER_ERROR_SHAPE,
@@ -20,6 +26,7 @@ mercer_status mrc_slice_resolve(mrc_slice *slice, mercer_context *context, const
                     name, (long long)slice->first, (long long)mrc_max(slice->rows, 1), (long long)total);
 }
 
+/* By default, half of the memory that is free at this moment may be used. */
 mrc_budget mrc_budget_of(const mercer_dataset_options *options)
 {
     return (mrc_budget){.allowed = options->memory > 0 ? options->memory : mrc_free_memory() / 2,
@@ -110,7 +117,8 @@ void mrc_files_overlap(const mrc_files *self, const mrc_slice *slice, int64_t i,
 }
 
 /* Finds a type for the rows of all files: if the integers of one file need f64, all are read as f64. Sets *parts to the
-   number of files with rows in the slice. */
+   number of files with rows in the slice. Floating-point files never differ here, because mrc_files_parse requires the
+   same element type in all files. */
 static mercer_status common_dtype(const mrc_files *self, const mrc_slice *slice, bool real, mercer_dtype *out,
                                   int64_t *parts)
 {
@@ -127,7 +135,8 @@ static mercer_status common_dtype(const mrc_files *self, const mrc_slice *slice,
     return MERCER_OK;
 }
 
-/* Makes a part that owns the memory of its rows: converted values, or the mapping and memory of the input. */
+/* Makes a part that owns the memory of its rows: converted values, or the mapping and memory of the input. The input
+   loses what moves into the part, so that mrc_files_close does not release it. */
 static mercer_status make_part(mrc_part *out, const mrc_array *array, mrc_input *input, int64_t first, int64_t rows,
                                mercer_dtype dtype)
 {
@@ -146,6 +155,7 @@ mercer_status mrc_files_parts(mrc_files *self, const mrc_slice *slice, bool real
     int64_t count, made = 0;
     MRC_TRY(common_dtype(self, slice, real, &dtype, &count));
     MRC_TRY(mrc_alloc_zero(self->context, &parts->list, count, sizeof *parts->list, "parts of a dataset"));
+    /* The entries are zero, so mrc_parts_free may be called at any time from here on, also after a failure. */
     parts->count = count;
     for (int64_t i = 0, before = 0; i < self->names.count; before += self->arrays[i++].shape[0]) {
         int64_t first, rows;

@@ -1,10 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Targets in separate files: classes are collected, values are used in place where possible. */
+/*
+ * Targets in separate files: classes are collected, values are used in place where possible.
+ *
+ * Target i belongs to sample i of all files together. The files must therefore have one target for each sample in the
+ * files of samples, even if only a slice of them is read. Integers in one column are collected unless the caller asked
+ * for regression, because they may be classes; mrc_targets_finish decides.
+ */
 #include "core/matrix.h"
 #include "data/opening.h"
 
 #include <string.h>
 
+/* Checks that there is one target per sample of all files, not only of the slice. */
 static mercer_status check_rows(const mrc_opening *self, int64_t rows)
 {
     if (rows == self->slice.total) return MERCER_OK;
@@ -102,6 +109,8 @@ static mercer_status open_arrays(mrc_opening *self, mrc_files *files)
     return classes ? collect_arrays(self, files) : take_values(self, files);
 }
 
+/* Reads targets from text files. A reader stores several columns in the dataset itself, so have_targets is then
+   false. */
 static mercer_status open_text(mrc_opening *self, const mrc_files *files)
 {
     MRC_OWNED(mrc_reading_close) mrc_reading reading = mrc_opening_reading(self, files);

@@ -26,7 +26,10 @@ void mrc_names_free(mercer_context *context, mrc_names *names);
 typedef struct mrc_opening {
     mercer_context *context;
     const mercer_dataset_options *options;
+    /* dataset that is being filled; NULL if only the files are opened (table/column_texts.c) */
     mercer_dataset *dataset;
+    /* memory limit for samples and targets together; every mrc_input has a pointer to it, so the struct must not
+       move */
     mrc_budget budget;
     mrc_slice slice; /* range of samples, counted over all files */
 } mrc_opening;

@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Copies rows of a dataset into a new dataset in memory. */
+/*
+ * Copies rows of a dataset into a new dataset in memory.
+ *
+ * The copy is independent of the files and memory of the original. Synthetic samples are computed once and stored. Rows
+ * may be listed in any order and repeatedly.
+ */
 #include "data/dataset.h"
 
 #include "core/matrix.h"
 #include "core/memory.h"
 
+/* Copies all names and the schema. Classes have one target column; values have one per output. */
 static mercer_status copy_names(const mercer_dataset *from, mercer_dataset *to)
 {
     int64_t targets = from->task == MERCER_TASK_CLASSIFICATION ? 1 : from->outputs;

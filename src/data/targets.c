@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Collection of targets. A hash table finds the distinct ones while they are read. */
+/*
+ * Collection of targets. A hash table finds the distinct ones while they are read.
+ *
+ * Readers add targets in the order of the rows and do not need to know whether they are classes. Two lists are filled
+ * in parallel: values, for regression, and indices of distinct targets, for classes. When all targets have been read,
+ * mrc_targets_finish moves one of the lists into the dataset. Cost: one hash per target, 12 bytes per row, and at most
+ * MRC_MOST_CLASSES distinct targets.
+ */
 #include "data/targets.h"
 
 #include "core/matrix.h"
@@ -87,7 +94,7 @@ static bool is_class(const mrc_targets *self, const mrc_target_class *entry, con
 }
 
 /* Returns the slot of a class, or the empty slot where it belongs. The class is a name if text is not NULL, else a
-   number. */
+   number. The table has more slots than there can be classes, so the search always ends. */
 static int32_t *find_slot(const mrc_targets *self, const char *text, int64_t length, double value)
 {
     value += 0.0; /* -0 is 0 */
@@ -98,6 +105,8 @@ static int32_t *find_slot(const mrc_targets *self, const char *text, int64_t len
     }
 }
 
+/* The capacity is the number of rows that a first pass has counted. A file that grew since then must not overflow
+   it. */
 static mercer_status fail_room(const mrc_targets *self)
 {
     return mrc_fail(self->context, MERCER_ERROR_INTERNAL, "%s: the number of targets changed while reading",
@@ -112,7 +121,8 @@ mercer_status mrc_targets_again(mrc_targets *self, int32_t entry)
     return MERCER_OK;
 }
 
-/* Adds a target, as a name or a value, and finds or creates its class unless there are too many. */
+/* Adds a target, as a name or a value, and finds or creates its class unless there are too many. From then on only
+   values are recorded, and `classes` is no longer valid. */
 static mercer_status add_target(mrc_targets *self, const char *text, int64_t length, double value, int64_t place)
 {
     if (self->rows == self->room) return fail_room(self);
@@ -166,8 +176,9 @@ static mercer_status add_name(mrc_targets *self, const char *text, int64_t lengt
     return add_target(self, text, length, NAN, place);
 }
 
-/* Adds a number in the notation that was found. All distinct strings of the first pass fit it, so this can fail only
-   for a string after the first MRC_MOST_CLASSES distinct ones. */
+/* Adds a number in the notation that was found. The names of the first pass fit it, up to the first MRC_MOST_CLASSES
+   distinct targets. It fails for later strings that do not fit, and for plain numbers that the notation excludes, such
+   as 1.5 with a decimal comma. */
 static mercer_status add_amount(mrc_targets *self, const char *text, int64_t length, int64_t place)
 {
     char where[64], excerpt[MRC_EXCERPT_CHARS], notation[MRC_NOTATION_CHARS];
@@ -237,6 +248,8 @@ static mercer_status open_naming(mrc_targets *self, mrc_scope *scope, naming *ou
     int64_t n = self->count;
     int64_t each = sizeof(named) + NUMBER_CHARS + sizeof(char *) + sizeof(mrc_target_class *);
     MRC_TRY(mrc_scope_alloc(scope, &out->list, n, each, "names of classes"));
+    /* One allocation for all arrays. Those of pointers come first, so that they are aligned; text needs no
+       alignment. */
     out->names = (const char **)(out->list + n);
     out->sorted = (mrc_target_class **)(out->names + n);
     out->printed = (char(*)[NUMBER_CHARS])(out->sorted + n);
@@ -249,7 +262,8 @@ static mercer_status open_naming(mrc_targets *self, mrc_scope *scope, naming *ou
     return MERCER_OK;
 }
 
-/* Numbers the classes in the order of their values or names, and copies the names into the dataset. */
+/* Numbers the classes in the order of their values or names, and copies the names into the dataset. If at least one
+   class is a name, numbers among them are compared by their printed text. */
 static mercer_status number_found(mrc_targets *self, mercer_dataset *dataset)
 {
     naming work;
@@ -300,7 +314,8 @@ static mercer_status number_listed(mrc_targets *self, const mrc_target_wish *wis
     return mrc_copy_texts(self->context, &dataset->label_text, wish->labels, wish->label_count);
 }
 
-/* Makes the targets classes of the dataset. */
+/* Makes the targets classes of the dataset. Each entry of `classes` changes from an index of a distinct target to a
+   class number, and the list moves into the dataset. */
 static mercer_status settle_classes(mrc_targets *self, const mrc_target_wish *wish, mercer_dataset *dataset)
 {
     if (self->too_many)
