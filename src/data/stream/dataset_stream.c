@@ -82,6 +82,7 @@ static mercer_matrix scratch_or(const mercer_matrix *scratch, const mercer_matri
 /* Rows of a chunk, divided among threads: a few pieces per thread. */
 typedef struct sharing {
     data_stream *self;
+    /* rows, x, y: row numbers and destination of the rows that fetch_some reads, all from one window */
     const int64_t *rows;
     mercer_matrix x, y;
     mrc_augment_block block; /* block of all rows */
@@ -124,6 +125,8 @@ static void change_some(void *argument, int64_t piece, int worker)
 /* Produces samples first, first + 1, ... of the pass in `out`, which has at most chunk_rows rows. */
 static void make_samples(data_stream *self, int64_t first, const chunk *out)
 {
+    /* Each step writes to the buffer of the next one: fetched rows go to raw[0], mixed rows to raw[1], the last step
+       writes to `out`. Where a buffer is not needed, `out` takes its place. */
     sharing job = {.self = self,
                    .out = out,
                    .block = {.pass = self->pass,
@@ -133,6 +136,7 @@ static void make_samples(data_stream *self, int64_t first, const chunk *out)
                              .spare_x = scratch_or(&self->raw[1].x, &out->x),
                              .spare_y = out->y,
                              .row = self->row}};
+    /* Rows of one chunk may come from several windows, which must be opened in order, by one thread. */
     for (int64_t done = 0; done < out->x.rows;) {
         int64_t found = mrc_order_rows(&self->order, first + done, out->x.rows - done, out->rows + done);
         job.rows = out->rows + done;
@@ -140,6 +144,8 @@ static void make_samples(data_stream *self, int64_t first, const chunk *out)
         mrc_parallel_for(self->threads, share_of_rank(self, &job, found), fetch_some, &job);
         done += found;
     }
+    /* Mixing needs all rows of the chunk, so one thread does it. It swaps the buffers, and job.block.x then has the
+       mixed rows. */
     if (mrc_augment_mixes(self->augment)) mrc_augment_apply(self->augment, &job.block);
     if (!self->augment && job.block.x.data == out->x.data) return;
     mrc_parallel_for(self->threads, share_of_rank(self, &job, out->x.rows), change_some, &job);
@@ -308,6 +314,7 @@ mrc_stream_contents mrc_data_stream_contents(const mercer_source *source)
                                  .again = self->augment || self->samples > self->data.rows};
 }
 
+/* Samples out->first .. out->first + count - 1 that mrc_data_stream_take numbers, rows_each per task. */
 typedef struct numbering {
     data_stream *self;
     const mrc_stream_samples *out;
@@ -446,6 +453,7 @@ static mercer_status build_stream(data_stream *self, const mercer_stream_options
     int64_t row = data->features * mrc_dtype_size(data->dtype) + data->outputs * mrc_dtype_size(self->y_dtype);
     self->chunk_rows = mrc_max(CHUNK_LEAST, mrc_min(CHUNK_MOST, CHUNK_BYTES / mrc_max(1, row)));
     self->chunk_rows = mrc_max(1, mrc_min(self->chunk_rows, self->samples));
+    /* make_scratch allocates a ring only if there is a thread. */
     MRC_TRY(start_thread(self, options->prefetch));
     return make_scratch(self);
 }

@@ -78,6 +78,8 @@ static void hint_block(const mrc_order *self, mrc_mapping_hint give, int64_t sta
     mrc_dataset_hint(self->data, give, 0, self->block - before_end);
 }
 
+/* Returns the number of blocks in a window, counted across repetitions. Only the last window of a repetition may have
+   fewer. */
 static int64_t blocks_in(const mrc_order *self, int64_t window)
 {
     int64_t first = window % self->windows * self->window;
@@ -95,6 +97,7 @@ static void close_window(mrc_order *self)
 /* Opens a window and announces the next one, so that its pages can be read ahead. */
 static void open_window(mrc_order *self, int64_t window)
 {
+    /* A window that follows the open one was announced when that was opened; after a jump nothing was announced. */
     bool announced = self->open >= 0 && window == self->open + 1;
     close_window(self);
     self->open = window;
@@ -117,7 +120,8 @@ void mrc_order_restart(mrc_order *self, int64_t pass)
 
 /* ---- Rows ---------------------------------------------------------------------------------------------------- */
 
-/* Writes up to `count` rows from position `place` on, all from one window. Returns their number. */
+/* Writes up to `count` rows from position `place` on, all from one window. Returns their number. Only the last block of
+   a repetition can be incomplete. It is the last of its window, so row j of a window is in block j / B. */
 static int64_t rows_of_window(mrc_order *self, int64_t repetition, int64_t place, int64_t count, int64_t *rows)
 {
     int64_t n = self->data->rows, stride = self->window * self->block;
