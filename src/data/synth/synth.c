@@ -25,7 +25,8 @@ enum { LABEL_CHARS = 12 };
 
 /* ---- Spirals ------------------------------------------------------------------------------------------------- */
 
-/* Computes a sample of the spirals; see the top of the file. */
+/* Computes a sample of the spirals; see the top of the file. Draw 0 is the class and draw 1 the radius; the noise
+   begins at normal number 8. */
 static int32_t sample_spirals(const mrc_synth *self, int64_t index, void *features, const mercer_matrix *y, int64_t row)
 {
     (void)y, (void)row;
@@ -116,6 +117,7 @@ mercer_status mrc_synth_least_error(const mercer_dataset *dataset, double *out, 
     MRC_TRY(mrc_scope_alloc(&scope, &job.shares, threads * dataset->outputs, sizeof *job.shares, "classes"));
     MRC_TRY(mrc_scope_alloc(&scope, &job.errors, rows, sizeof *job.errors, "errors"));
     mrc_parallel_for(threads, rows, add_error, &job);
+    /* Errors are added in the order of the samples, so the mean is the same for any number of threads. */
     *out = 0;
     for (int64_t i = 0; i < rows; i++) *out += job.errors[i] / (double)rows;
     return MERCER_OK;
@@ -165,6 +167,7 @@ static mercer_status make_synth(mercer_dataset *dataset, const char *spec, uint6
     int index;
     MRC_TRY(mrc_spec_read(context, &grammar, spec, &given, &index));
     MRC_TRY(mrc_alloc_zero(context, &dataset->synth, 1, sizeof(mrc_synth), "synthetic data"));
+    /* The dataset owns the generator from here on, so a failure below releases it with the dataset. */
     mrc_synth *self = dataset->synth;
     self->kind = &kinds[index];
     self->parameters = given;

@@ -43,6 +43,7 @@ int32_t mrc_synth_cluster(const mrc_synth *self, int64_t index, void *features, 
 mercer_status mrc_synth_prepare_clusters(mercer_dataset *dataset, mrc_synth *self)
 {
     const mrc_synth_parameters *given = &self->parameters;
+    /* At most 10^7 centers of 10^6 features (synth.c), so the product fits. */
     int64_t points = (int64_t)given->centers * given->d;
     if (given->centers < given->classes)
         return mrc_fail(dataset->context, MERCER_ERROR_ARGUMENT,

@@ -26,6 +26,7 @@ typedef struct stroke {
     signed char xy[2 * MOST_POINTS];
 } stroke;
 
+/* One way to write a digit, as strokes. */
 typedef struct glyph {
     int strokes;
     stroke stroke[MOST_STROKES];
@@ -33,6 +34,7 @@ typedef struct glyph {
 
 enum { MOST_WAYS = 4 };
 
+/* All ways to write a digit; a sample draws one of them uniformly. */
 typedef struct way {
     int ways;
     glyph glyph[MOST_WAYS];
@@ -86,7 +88,8 @@ static const way digits[10] = {
 /* clang-format on */
 
 /* Draws of a sample: words 0 .. 15 for choices, normal numbers from SHAPE on for the shape, and from NOISE on for the
-   pixels; each stroke uses JITTER of those of the shape. */
+   pixels; each stroke uses JITTER of those of the shape. Words: 0 digit, 1 way, 2 to 4 pen, 5 to 8 stray stroke. Normal
+   numbers of the shape: 0 to 5 map and position, 6 and 7 stray stroke, from 8 on the strokes. */
 enum { WORDS = 16, SHAPE = 16, SHAPE_NORMALS = 112, NOISE = 128, JITTER = 24 };
 
 typedef struct point {
@@ -100,6 +103,7 @@ typedef struct hand {
     float radius, softness, ink;
 } hand;
 
+/* Returns a number in 0 .. 1 (exclusive) from the upper 24 bits of a word, which a float holds exactly. */
 static float unit(uint32_t word)
 {
     return (float)(word >> 8) * 0x1p-24f;
@@ -153,6 +157,7 @@ static void draw_piece(canvas *self, point a, point b, float reach)
     if (high_x < 0 || high_y < 0 || low_x > SIDE - 1 || low_y > SIDE - 1) return;
     int first = clamp_index(low_x, STRIDE - LANES), last = clamp_index(high_x, SIDE - 1);
     int top = clamp_index(low_y, SIDE - 1), bottom = clamp_index(high_y, SIDE - 1);
+    /* A segment of nearly no length counts as the point a, because t stays 0. */
     float dx = b.x - a.x, dy = b.y - a.y, length = dx * dx + dy * dy, over = length > 1e-6f ? 1 / length : 0;
     for (int y = top; y <= bottom; y++)
         for (int x = first; x <= last && x <= STRIDE - LANES; x += LANES) {

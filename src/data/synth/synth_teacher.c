@@ -18,6 +18,8 @@
 #include <math.h>
 #include <string.h>
 
+/* LANES: partial sums of a distance. OUTPUTS: outputs that are computed in one pass over the centers. PROBES: samples
+   that estimate the mean square of K. */
 enum { LANES = 16, OUTPUTS = 64, PROBES = 64 };
 
 /* Random sequences of the teacher; samples have sequences >= 0. */
@@ -147,6 +149,7 @@ mercer_status mrc_synth_prepare_teacher(mercer_dataset *dataset, mrc_synth *self
     const mrc_synth_parameters *given = &self->parameters;
     int64_t p = given->centers, points = p * given->d, weights = p * given->c;
     MRC_TRY(choose_kernel(context, self));
+    /* The last row of z is scratch space for weight_size. */
     MRC_TRY(mrc_alloc(context, &self->z, points + given->d, sizeof *self->z, "the teacher's centers"));
     MRC_TRY(mrc_alloc(context, &self->alpha, weights, sizeof *self->alpha, "the teacher's weights"));
     mrc_random_normals(&self->normals, (mrc_rng){self->seed, RANDOM_CENTERS}, 0, points, self->z);
