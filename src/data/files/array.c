@@ -60,6 +60,7 @@ static uint64_t load_bits(const uint8_t *at, int64_t size, bool swapped)
     }
 }
 
+/* Integers beyond 2^53 are rounded here; check_exact refuses them where an array becomes a matrix. */
 double mrc_array_number(const mrc_array *array, int64_t k)
 {
     uint64_t bits = load_bits(array->data + k * array->item, array->item, array->swapped);
@@ -127,6 +128,7 @@ mercer_status mrc_array_locate(mrc_array *array, const mrc_input *input, int64_t
     if (!fits || !mrc_multiply(count, array->item, &bytes))
         return mrc_fail(input->context, MERCER_ERROR_FORMAT,
                         "%s: the sizes in its header are larger than any file; it is damaged", input->path);
+    /* One of several files may have no rows, but its rows must have elements. */
     bool no_rows = input->part && array->shape[0] == 0 && mrc_array_row(array) > 0;
     if (count == 0 && !no_rows)
         return mrc_fail(input->context, MERCER_ERROR_FORMAT, "%s: contains no elements", input->path);
@@ -179,12 +181,14 @@ static int64_t fortran_column(const mrc_array *array, int64_t j)
     return place;
 }
 
-/* Chooses f32 for wide integers if that is exact for all of them, else f64. Fails if f64 is not exact either. */
+/* Chooses f32 for wide integers if that is exact for all of them, else f64. Fails if f64 is not exact either. Integers
+   up to 2^24 are exact in f32. From 2^53 on, f64 cannot distinguish neighbors. */
 static mercer_status check_exact(const mrc_array *array, const mrc_input *input, int64_t first, int64_t rows,
                                  mercer_dtype *dtype)
 {
     int64_t cols = mrc_array_row(array), n = array->shape[0];
     double largest = 0;
+    /* The rows of a slice are not contiguous in a Fortran array, so all of it is scanned. */
     for (int64_t k = array->fortran ? 0 : first * cols; k < (array->fortran ? n : first + rows) * cols; k++) {
         int64_t row = array->fortran ? k % n : k / cols;
         if (row < first || row >= first + rows) continue;
@@ -271,6 +275,7 @@ mercer_status mrc_array_matrix(mercer_matrix *out, void **memory, const mrc_arra
         *out = mrc_view((uint8_t *)(uintptr_t)array->data + first * cols * size, rows, cols, dtype);
         return MERCER_OK;
     }
+    /* rows * cols fits, because mrc_array_locate has checked the size of the whole array. */
     int64_t bytes;
     if (!mrc_multiply(rows * cols, size, &bytes)) bytes = INT64_MAX;
     MRC_TRY(mrc_budget_take(input->context, input->budget, input->path, bytes));

@@ -95,6 +95,7 @@ static mercer_status read_file(const kind *of, const label *wanted, mrc_reading 
         const uint8_t *from = (const uint8_t *)input->data + i * record, *pixel = from + of->labels;
         uint8_t *to = mrc_row(x, before + i - slice->first);
         if (reading->have_targets) MRC_TRY(take_label(of, wanted, reading, from, i));
+        /* Byte k of a sample is channel k % 3 of pixel k / 3. */
         for (int k = 0; k < PIXELS; k++) to[k] = pixel[k % PLANES * PLANE + k / PLANES];
     }
     reading->targets.path = reading->name;

@@ -62,7 +62,7 @@ static bool has_ending(const mrc_format *format, const char *path, size_t length
     return false;
 }
 
-/* Finds the format by the ending of a file name, before that of a compression. */
+/* Finds the format by the ending of a file name, before that of a compression. The ending of train.csv.gz is .csv. */
 static const mrc_format *by_ending(const char *path)
 {
     size_t length = strlen(path);
@@ -82,7 +82,8 @@ static const mrc_format *by_mark(const mrc_input *input)
     return NULL;
 }
 
-/* Finds the format of text. The list is searched from the end, because earlier formats accept more. */
+/* Finds the format of text. The list is searched from the end, because earlier formats accept more. Only the beginning
+   of the file is examined; a zero byte there means that it is not text. */
 static const mrc_format *by_text(const mrc_input *input, bool targets)
 {
     size_t seen = input->bytes < 4096 ? (size_t)input->bytes : 4096;
@@ -143,6 +144,7 @@ mercer_status mrc_format_of_files(const mrc_format **out, const mrc_input *input
     const mrc_input *lead = NULL;
     for (int64_t i = 0; i < count; i++) {
         const mrc_format *format;
+        /* An empty file has every format for now; below it is refused if the format has a header. */
         if (inputs[i].bytes == 0) continue;
         MRC_TRY(find_format(&format, &inputs[i], name, targets));
         if (lead && format != *out)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * IDX files, the format of MNIST: two zero bytes, element type, number of dimensions, the sizes as 32-bit numbers, then
- * the elements. All numbers are big-endian.
+ * the elements. All numbers are big-endian. Types: 08 u8, 09 i8, 0b i16, 0c i32, 0d f32, 0e f64. The file must end with
+ * the last element. Integers in a file of targets are class labels (mrc_format.labels).
  */
 #include "data/files/readers.h"
 

@@ -64,6 +64,7 @@ void mrc_input_release(const mrc_input *input, const char **done, const char *at
 
 const char *mrc_excerpt(char out[MRC_EXCERPT_CHARS], const char *text, int64_t length)
 {
+    /* Leave space for "..." and the zero byte. */
     int64_t most = MRC_EXCERPT_CHARS - 4, kept = mrc_min(length, most);
     for (int64_t i = 0; i < kept; i++) out[i] = (unsigned char)text[i] < 32 || text[i] == 127 ? '?' : text[i];
     snprintf(out + kept, 4, "%s", length > most ? "..." : "");

@@ -66,7 +66,8 @@ static bool next_word(words *line, words *word)
     return word->end > word->at;
 }
 
-/* Parses the digits before a colon. Returns false unless they are an index below 2^31. */
+/* Parses the digits before a colon. Returns false unless they are an index below 2^31. Ten digits cannot overflow 64
+   bits. */
 static bool parse_index(const char *at, const char *end, int64_t *index)
 {
     if (at == end || end - at > 10) return false;
@@ -132,7 +133,8 @@ static mercer_status read_line(sparse *self, int64_t line, words text, const sin
     return MERCER_OK;
 }
 
-/* Reads all records of a file and stores those of the slice in x and targets, unless x is NULL. */
+/* Reads all records of a file and stores those of the slice in x and targets, unless x is NULL. Records before the
+   slice are only checked and counted; reading stops after its last record. */
 static mercer_status walk_file(sparse *self, const mercer_matrix *x, int64_t base, mrc_targets *targets)
 {
     const mrc_slice *slice = &self->reading->slice;
@@ -204,7 +206,8 @@ static mercer_status allocate_sparse_samples(sparse *self, mercer_dataset *datas
     return mrc_targets_open(&reading->targets, input->context, reading->name, MRC_TARGETS_TEXT, rows);
 }
 
-/* Returns whether the values of a feature are too close together for float to distinguish them. */
+/* Returns whether the values of a feature are too close together for float to distinguish them. Values below 2^-102 do
+   not count, because their differences may be subnormal. */
 static bool is_coarse(const mercer_matrix *x, int64_t feature, rounding of)
 {
     const double least_range = 0x1p17, whole_numbers = 0x1p24, small = 0x1p-102;

@@ -3,6 +3,13 @@
  * NPY files: "\x93NUMPY", version, length of the header, and a header such as
  *     {'descr': '<f8', 'fortran_order': False, 'shape': (3, 4), }
  * then the elements. The header is a Python literal. Only the subset that numpy writes is accepted.
+ *
+ *   bytes 0 .. 5   mark
+ *   bytes 6, 7     version: 1.0, 2.0 or 3.0
+ *   from byte 8    length of the header, little-endian: two bytes in version 1, four in versions 2 and 3
+ *
+ * Structured, object and complex types are refused, also arrays of 0 or more than 8 dimensions. The file must end with
+ * the last element.
  */
 #include "data/files/readers.h"
 
@@ -74,6 +81,7 @@ static int64_t descr_number(const char *text)
     return number;
 }
 
+/* Finds the element type for a letter and a size. U and S are text of any size; sizes of U are in characters. */
 static bool element_of(char letter, int64_t size, mrc_element *element)
 {
     static const struct {
@@ -91,6 +99,7 @@ static bool element_of(char letter, int64_t size, mrc_element *element)
     return (letter == 'U' || letter == 'S') && size > 0;
 }
 
+/* Returns whether a byte order is the opposite of this machine's. '|' (single bytes) and '=' (native) never are. */
 static bool order_is_swapped(char order)
 {
     const uint16_t one = 1;

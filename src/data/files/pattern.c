@@ -121,6 +121,7 @@ static mercer_status copy_matches(search *self, mrc_names *out, int64_t bytes)
     return MERCER_OK;
 }
 
+/* Allocates the pointers and the text of the names, in one block. */
 static mercer_status reserve(search *self, mrc_names *out, int64_t count, int64_t bytes)
 {
     MRC_TRY(mrc_alloc(self->context, &out->list, count * (int64_t)sizeof(char *) + bytes, 1, "names of files"));
@@ -133,6 +134,7 @@ static void close_search(search *self)
     if (self->open) closedir(self->open);
 }
 
+/* Finds the matches in the folder of the pattern; that is the current folder if the pattern has no slash. */
 static mercer_status search_folder(search *self, mrc_names *out)
 {
     int64_t count, bytes;
@@ -149,7 +151,8 @@ static mercer_status search_folder(search *self, mrc_names *out)
     return copy_matches(self, out, bytes);
 }
 
-/* Finds the files of a name or pattern. */
+/* Finds the files of a name or pattern. A file whose name has wildcards is preferred to a pattern. A name without
+   wildcards need not exist: opening it fails later. */
 static mercer_status find_name(mrc_names *out, mercer_context *context, const char *name)
 {
     struct stat about;
@@ -196,6 +199,7 @@ static mercer_status join_names(const name_list *self, mrc_names *out)
     return MERCER_OK;
 }
 
+/* Finds the files of a list of names. Empty names are skipped, unless there are no others. */
 static mercer_status find_list(mrc_names *out, mercer_context *context, const char *names)
 {
     MRC_OWNED(free_list) name_list all = {.context = context};

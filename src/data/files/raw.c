@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Binary files without a header; the caller gives type, shape and offset: "f32:1000x784@128". */
+/*
+ * Binary files without a header; the caller gives type, shape and offset: "f32:1000x784@128".
+ *
+ *   TYPE:[ROWSx]COLUMNS[@OFFSET]    TYPE is f64, f32, f16 or u8; OFFSET bytes are skipped, 0 by default
+ *
+ * Numbers are in the byte order of the machine, row by row. The file must end with the last row. Without ROWS it may
+ * have any whole number of rows.
+ */
 #include "data/files/readers.h"
 
 #include "core/memory.h"

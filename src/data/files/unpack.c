@@ -37,6 +37,7 @@ typedef struct packing {
     mercer_status (*open)(unpacking *self);
     /* Decompresses from `in` to `out` and sets both to the bytes used. *ended: a part of the file is complete. */
     mercer_status (*step)(unpacking *self, int64_t *in, int64_t *out, bool *ended);
+    /* Also called if `open` has failed. */
     void (*close)(unpacking *self);
 } packing;
 
@@ -63,7 +64,8 @@ struct unpacking {
 /* ---- Output ------------------------------------------------------------------------------------------------------ */
 
 /* Returns the initial buffer size: one byte more than the stored size, so that zlib sees the end of the data before the
-   buffer is full. */
+   buffer is full. The last four bytes of a gzip file are the size of its last member modulo 2^32. Header and trailer of
+   a member take 18 bytes. */
 static int64_t size_hint(const mrc_input *input)
 {
     if (input->bytes < 18) return LEAST_ROOM;
@@ -81,7 +83,8 @@ static mercer_status empty_room(unpacking *self)
     return mrc_spill_write(&self->spill, self->memory, made);
 }
 
-/* Makes space for at least one more byte: grows the buffer, or flushes it to the temporary file. */
+/* Makes space for at least one more byte: grows the buffer, or flushes it to the temporary file. The buffer doubles
+   until it reaches the memory limit. One byte more is then requested, so that the budget reports the error. */
 static mercer_status grow_output(unpacking *self)
 {
     mrc_input *input = self->input;
@@ -147,6 +150,8 @@ static mercer_status step_gzip(unpacking *self, int64_t *in, int64_t *out, bool 
     *ended = result == Z_STREAM_END;
     if (*ended) return inflateReset(stream) == Z_OK ? MERCER_OK : fail_corrupt(self, "are damaged");
     if (result == Z_MEM_ERROR) return MERCER_ERROR_MEMORY; /* allocate_for_zlib() has set the error message */
+    /* Z_BUF_ERROR means that input or output is used up: advance() provides more, or reports that the file ends too
+       early. */
     return result == Z_OK || result == Z_BUF_ERROR ? MERCER_OK : fail_corrupt(self, "are damaged");
 }
 
@@ -204,6 +209,8 @@ static mercer_status open_xz(unpacking *self)
 
 static mercer_status step_xz(unpacking *self, int64_t *in, int64_t *out, bool *ended)
 {
+    /* Streams may follow each other (LZMA_CONCATENATED), so the decoder ends only after LZMA_FINISH, at the end of the
+       file. */
     bool last = self->taken + *in == self->input->bytes;
     self->xz.next_in = self->input->data + self->taken;
     self->xz.avail_in = (size_t)*in;
@@ -293,6 +300,8 @@ static mercer_status unpack_file(mrc_input *input, const packing *codec)
     unpacking self = {.input = input, .packing = codec, .released = (const char *)input->data};
     MRC_TRY(codec->open(&self));
     MRC_TRY(unpack(&self));
+    /* Write the rest to the temporary file. The buffer is released at the end of this function, so the budget gets it
+       back. */
     if (self.spills) {
         MRC_TRY(empty_room(&self));
         MRC_TRY(mrc_spill_map(&self.spill, &self.map));
