@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Decompression of pages by codec. */
+/*
+ * Decompression of pages by codec. Codecs are numbered as in Parquet's Thrift definition; lzo, brotli and codec 5, an
+ * older framing of LZ4, are refused. The header of a page has its decompressed size, so every codec must yield exactly
+ * that many bytes. mrc_codec_most bounds the size before memory is allocated for it.
+ */
 #include "data/parquet/codecs.h"
 
 #include "core/memory.h"
@@ -72,6 +76,7 @@ static mercer_status gzip_unpack(const mrc_page_place *place, const uint8_t *dat
     stream.avail_in = (uInt)bytes; /* sizes of pages are below 2^31 */
     stream.next_out = out;
     stream.avail_out = (uInt)size;
+    /* All input and output is available, so each call ends a stream or fails. The next stream continues after it. */
     while (result == Z_OK) {
         result = inflate(&stream, Z_FINISH);
         if (result == Z_STREAM_END && stream.avail_in > 0) result = inflateReset(&stream);

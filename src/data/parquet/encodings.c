@@ -1,5 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Decoding of the values of a page. */
+/*
+ * Decoding of the values of a page.
+ *
+ *   PLAIN          numbers as they are in memory, booleans as bits; texts as length (4 bytes) and bytes
+ *   DICTIONARY     width of the codes in bits (1 byte), then codes as runs and packed bits
+ *   RLE            booleans: length (4 bytes), then runs and packed bits of width 1
+ *   DELTA          integers as deltas
+ *   DELTA_LENGTH   all lengths as deltas, then the bytes of all texts
+ *   DELTA_BYTES    as deltas: lengths of the beginnings shared with the previous text, and of the rest; then the bytes
+ *   SPLIT          byte 0 of all values, then byte 1 of all values, ...
+ *
+ * Numbers are little-endian in the file and are copied without conversion, so the machine must be little-endian, too.
+ * Every length and code is checked before it is used.
+ */
 #include "data/parquet/encodings.h"
 
 #include "core/memory.h"
@@ -105,6 +118,7 @@ mercer_status mrc_decoder_codes(mrc_decoder *self, int64_t count, int64_t dictio
 {
     uint32_t most = 0;
     if (!mrc_hybrid_take(&self->codes, count, out)) return mrc_page_fail(&self->place, too_few);
+    /* One comparison per batch is enough. A negative code is a large unsigned one. */
     for (int64_t i = 0; i < count; i++) most = (uint32_t)out[i] > most ? (uint32_t)out[i] : most;
     if (count > 0 && most >= dictionary)
         return mrc_page_fail(&self->place, "a value is not in the dictionary of its row group");
@@ -140,6 +154,7 @@ static const uint8_t *take_fixed(mrc_decoder *self, int64_t count, uint8_t room[
 /* Converts a time of 96 bits, nanoseconds of a day and a Julian day, to nanoseconds since 1970. */
 static bool read_int96(const uint8_t *at, int64_t *out)
 {
+    /* 2440588 is the Julian day of 1970-01-01. */
     const int64_t epoch = 2440588, day = 86400;
     int64_t nanoseconds, whole;
     uint32_t julian;
@@ -208,6 +223,8 @@ mercer_status mrc_decoder_reals(mrc_decoder *self, int64_t count, double *out)
 
 /* ---- Bytes ------------------------------------------------------------------------------------------------------- */
 
+/* Grows `texts`, whose content stays but may move; the capacity doubles up to 1 MiB. Texts are found by their offsets
+   until all of a batch are complete. */
 static mercer_status reserve_texts(mrc_decoder *self, int64_t bytes)
 {
     const mrc_input *input = self->place.input;
@@ -241,6 +258,7 @@ static mercer_status take_prefixed(mrc_decoder *self, int64_t count, mrc_parquet
         self->last_length = out[i].length = prefix[i] + rest[i];
         used += out[i].length;
     }
+    /* The texts of this batch end at `used`, one directly after the other. Their addresses are final now. */
     const uint8_t *end = self->texts + used;
     for (int64_t i = count; i-- > 0; end -= out[i].length) out[i].bytes = used > 0 ? end - out[i].length : self->at;
     return MERCER_OK;
@@ -260,6 +278,7 @@ static mercer_status take_measured(mrc_decoder *self, int64_t count, mrc_parquet
     return MERCER_OK;
 }
 
+/* Texts, each after its length of four bytes. */
 static mercer_status take_plain(mrc_decoder *self, int64_t count, mrc_parquet_word *out)
 {
     const uint8_t *at = self->at;
@@ -276,7 +295,8 @@ static mercer_status take_plain(mrc_decoder *self, int64_t count, mrc_parquet_wo
     return MERCER_OK;
 }
 
-/* Values of a fixed number of bytes, plain or split. */
+/* Values of a fixed number of bytes, plain or split. Split values are gathered in `texts` and are valid until the next
+   batch. */
 static mercer_status take_equal(mrc_decoder *self, int64_t count, mrc_parquet_word *out)
 {
     int64_t width = self->width;

@@ -4,6 +4,13 @@
  *
  * Value i of packed bits of width w takes the bits i w .. i w + w - 1, the lowest bit of a byte first. Deltas: value i
  * is value i - 1 plus the minimum of its block plus a packed difference, modulo 2^64.
+ *
+ *   run      integer h; if h is even: h / 2 copies of a value, which follows in (w + 7) / 8 bytes; if h is odd:
+ *            8 (h - 1) / 2 packed values
+ *   deltas   integers: values per block, parts per block, number of values, first value; then blocks
+ *   block    minimum; width of each part (1 byte); packed differences of each part
+ *
+ * Integers have a variable length as in thrift.h; first value and minimum are zigzag-encoded.
  */
 #include "core/memory.h"
 #include "data/parquet/encodings.h"
@@ -13,7 +20,8 @@
 
 enum { MOST_BLOCK = 1 << 20 }; /* values per block of deltas; writers use 128 to 1024 */
 
-/* Returns the `width` bits (up to 64) at a position. All bytes before `end` may be read. */
+/* Returns the `width` bits (up to 64) at a position. All bytes before `end` may be read. Bytes from `end` on count as
+   0. */
 static inline uint64_t bits_at(const uint8_t *bits, const uint8_t *end, int64_t position, int width)
 {
     const uint8_t *at = bits + position / 8;
@@ -52,6 +60,7 @@ mrc_hybrid mrc_hybrid_open(const uint8_t *at, const uint8_t *end, int width)
 static bool begin_run(mrc_hybrid *self)
 {
     uint64_t head;
+    /* A head above 2^32 is refused, so the products below cannot overflow. */
     if (self->at == self->end || !take_unsigned(&self->at, self->end, &head) || head > UINT32_MAX) return false;
     if (head & 1) {
         int64_t values = (int64_t)(head >> 1) * 8, bytes = (int64_t)(head >> 1) * self->width;
@@ -125,6 +134,7 @@ bool mrc_delta_open(mrc_delta *out, const uint8_t *at, const uint8_t *end)
     if (!take_unsigned(&at, end, &block) || !take_unsigned(&at, end, &minis) || !take_unsigned(&at, end, &total) ||
         !take_unsigned(&at, end, &first))
         return false;
+    /* Parts of a multiple of 8 values begin at whole bytes. mini = minis makes the first part begin a block. */
     if (block == 0 || block > MOST_BLOCK || minis == 0 || minis > block || block % minis || block / minis % 8 ||
         total > INT32_MAX)
         return false;

@@ -54,11 +54,13 @@ typedef struct mrc_parquet_column {
     int64_t leaf;  /* index among the columns of a row group */
     int32_t scale; /* digits after the point of a decimal, or digits of the fraction of a second */
     bool optional; /* true: has definition levels, so values may be missing */
+    /* MOMENT: true if times are in UTC, which their text then states */
     bool utc;
 } mrc_parquet_column;
 
 /* Pages of a column in a row group. */
 typedef struct mrc_parquet_chunk {
+    /* position of the first page, of a dictionary or of values, and the bytes of all pages */
     int64_t offset, bytes;
     int32_t codec;
 } mrc_parquet_chunk;
@@ -66,6 +68,7 @@ typedef struct mrc_parquet_chunk {
 typedef struct mrc_parquet {
     const mrc_input *input;      /* borrowed */
     mrc_parquet_column *columns; /* (count) */
+    /* number of columns; number of columns of a row group, which is larger if some columns are nested */
     int64_t count, leaves;
     mrc_parquet_chunk *chunks; /* (groups, leaves) */
     int64_t *group_rows;       /* (groups) */
@@ -103,6 +106,7 @@ typedef struct mrc_parquet_batch {
 /* Distinct values of a column in a row group. */
 typedef struct mrc_parquet_dictionary {
     uint8_t *memory; /* decompressed page; NULL: the values are in the file */
+    /* (count) values; only the list of the column's type is allocated */
     int64_t *integers;
     double *reals;
     mrc_parquet_word *words;

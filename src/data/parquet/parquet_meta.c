@@ -2,6 +2,13 @@
 /*
  * The footer of a Parquet file: its columns, its row groups, and where the pages of each column are.
  *
+ *   file     "PAR1", pages, footer, length of the footer (4 bytes, little-endian), "PAR1"
+ *   footer   a Thrift struct: schema (field 2), number of rows (3), row groups (4), encryption (8)
+ *
+ * The schema is a tree in depth-first order. Each child of the root is a column here. Nested and repeated columns are
+ * listed with the reason why they are refused. A file with such columns can be read as long as they are not used. The
+ * leaves of the tree are the columns of a row group.
+ *
  * The numbers in the cases below are the field numbers of Parquet's Thrift definition. Only fields that are needed to
  * find and decode values are read.
  */
@@ -110,7 +117,9 @@ static void read_element(mrc_thrift *thrift, int type, element *out)
     }
 }
 
-/* Returns the logical type of an element with only a converted type, which older writers use. */
+/* Returns the logical type of an element with only a converted type, which older writers use. The list is indexed by
+   the converted type: 7 and 8 are times, 9 and 10 timestamps, each in milliseconds and microseconds; 11 to 14 are
+   unsigned integers. */
 static int64_t logical_of(element *from)
 {
     static const signed char logical[] = {1, 2, 2, 3, 4, 5, 6, 7, 7, 8, 8, 10, 10, 10, 10, 10, 10, 10, 10, 12, 13, 9};
@@ -122,7 +131,8 @@ static int64_t logical_of(element *from)
     return logical[converted];
 }
 
-/* Returns the kind of a column; sets its scale for times. */
+/* Returns the kind of a column; sets its scale for times. Logical types: 1 text, 4 enumeration, 5 decimal, 6 date, 7
+   time, 8 timestamp, 10 integer, 12 JSON, 14 UUID, 15 half float. */
 static mrc_parquet_kind kind_of(element *from, mrc_parquet_column *column)
 {
     bool bytes = from->type == MRC_PARQUET_BYTES, fixed = from->type == MRC_PARQUET_FIXED;
@@ -174,6 +184,7 @@ static mercer_status make_column(mrc_parquet *self, element *from, mrc_parquet_c
         return mrc_parquet_fail(self->input, "its footer has a column of an unknown type");
     if (from->type == MRC_PARQUET_FIXED && (from->width < 1 || from->width > INT32_MAX))
         return mrc_parquet_fail(self->input, "its footer has values of an invalid size");
+    /* Bytes of a value by type; texts (0) have none, and FIXED has the width of its element. */
     static const signed char widths[] = {1, 4, 8, 12, 4, 8, 0};
     *out = (mrc_parquet_column){.name = from->name,
                                 .name_length = from->name_length,
@@ -200,6 +211,7 @@ static mercer_status read_schema(mrc_parquet *self, mrc_thrift *thrift, int type
     if (thrift->bad || count < 1 || root.children < 0 || root.children >= count)
         return mrc_parquet_fail(self->input, "the schema in its footer is damaged");
     MRC_TRY(take_list(self, &self->columns, root.children, sizeof *self->columns));
+    /* nested: number of further elements that belong to the current column */
     for (int64_t i = 1; i < count; i++) {
         read_element(thrift, kind, &each);
         if (thrift->bad || each.children < 0 || each.children >= count || (nested == 0 && self->count == root.children))
@@ -265,6 +277,7 @@ static mercer_status place_chunk(const mrc_parquet *self, const pages *from, mrc
     if (from->encrypted) return mrc_parquet_fail(input, "it has encrypted columns, which are not supported");
     if (from->elsewhere) return mrc_parquet_fail(input, "its values are in another file, which is not supported");
     if (from->present && from->values == 0) return MERCER_OK; /* an empty row group has no pages */
+    /* The pages begin with a dictionary only if its offset is below that of the values; 0 means that there is none. */
     bool dictionary = from->dictionary > 0 && from->dictionary < from->data;
     out->offset = dictionary ? from->dictionary : from->data;
     out->bytes = from->bytes;
@@ -285,6 +298,7 @@ static mercer_status read_chunks(mrc_parquet *self, mrc_thrift *thrift, int type
         pages each;
         read_chunk(thrift, kind, &each);
         if (thrift->bad) return mrc_parquet_fail(self->input, "a row group in its footer is damaged");
+        /* Advance to the column that leaf i belongs to. The leaves of a refused column are not checked. */
         while (column + 1 < self->count && self->columns[column + 1].leaf <= i) column++;
         if (self->columns[column].kind == MRC_PARQUET_REFUSED) continue;
         MRC_TRY(place_chunk(self, &each, &self->chunks[group * self->leaves + i]));
@@ -318,6 +332,7 @@ static mercer_status read_groups(mrc_parquet *self, mrc_thrift *thrift, int type
 {
     int kind;
     int64_t chunks, count = mrc_thrift_list(thrift, type, &kind);
+    /* The schema must come first, because it defines the number of leaves. */
     if (!self->columns || self->group_rows) return mrc_parquet_fail(self->input, "its footer is damaged");
     if (!mrc_multiply(count, self->leaves, &chunks)) chunks = INT64_MAX;
     MRC_TRY(take_list(self, &self->group_rows, count, sizeof *self->group_rows));

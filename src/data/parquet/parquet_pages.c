@@ -14,6 +14,7 @@
 #include <string.h>
 #include <zlib.h>
 
+/* Types of pages; pages of other types, such as indexes, are skipped. */
 enum { PAGE_DATA = 0, PAGE_DICTIONARY = 2, PAGE_DATA_2 = 3 };
 
 typedef struct page_header {
@@ -57,6 +58,8 @@ static void read_data_2_header(mrc_thrift *thrift, int type, page_header *out)
     }
 }
 
+/* Reads the header of a page. The cases are field numbers, as in parquet_meta.c. check_header refuses fields that keep
+   -1. */
 static void read_header(mrc_thrift *thrift, page_header *out)
 {
     mrc_thrift_field field = {0};
@@ -88,7 +91,7 @@ static mercer_status fail_page(const mrc_parquet_reader *self, const char *what)
 
 /* ---- Memory ------------------------------------------------------------------------------------------------------ */
 
-/* Replaces a buffer by one of at least `bytes` bytes, counted in the budget. */
+/* Replaces a buffer by one of at least `bytes` bytes, counted in the budget. The previous content is lost. */
 static mercer_status reserve(const mrc_input *input, uint8_t **memory, int64_t *room, int64_t bytes)
 {
     if (bytes <= *room) return MERCER_OK;
@@ -161,6 +164,7 @@ static mercer_status read_dictionary(mrc_parquet_reader *self, const page_header
     const mrc_input *input = self->file->input;
     mrc_parquet_type type = self->column->type;
     mrc_parquet_dictionary *to = &self->dictionary;
+    /* Fewest bytes of a value, which bound the number of values before lists are allocated. */
     int64_t least = type == MRC_PARQUET_BYTES ? 4 : self->column->width, room = 0;
     int64_t each = is_word(type) ? (int64_t)sizeof *to->words : 8;
     const uint8_t *at;
@@ -237,6 +241,7 @@ static mercer_status begin_page(mrc_parquet_reader *self, int64_t *skip)
         read_header(&thrift, &header);
         MRC_TRY(check_header(self, &thrift, &header));
         self->at = thrift.at + header.bytes;
+        /* A dictionary is read even if rows are skipped, because later pages of the row group refer to it. */
         if (header.type == PAGE_DICTIONARY) MRC_TRY(read_dictionary(self, &header, thrift.at));
         if (header.type != PAGE_DATA && header.type != PAGE_DATA_2) continue;
         if (header.rows < 0 || header.rows > self->group_left)
@@ -256,6 +261,7 @@ static mercer_status begin_page(mrc_parquet_reader *self, int64_t *skip)
 
 /* ---- Row groups -------------------------------------------------------------------------------------------------- */
 
+/* Moves to the first page of a row group. Dictionaries are valid only within their group. */
 static mercer_status begin_group(mrc_parquet_reader *self, int64_t group)
 {
     const mrc_parquet *file = self->file;
@@ -298,7 +304,8 @@ void mrc_parquet_reader_close(mrc_parquet_reader *self)
 
 /* ---- Values ------------------------------------------------------------------------------------------------------ */
 
-/* Reads the definition levels of `rows` rows. Returns the number of rows that have a value, or -1. */
+/* Reads the definition levels of `rows` rows. Returns the number of rows that have a value, or -1. A run of rows that
+   all have a value is a fast path. */
 static int64_t take_levels(mrc_parquet_reader *self, int64_t rows, uint8_t *valid)
 {
     int32_t levels[MRC_PARQUET_BATCH];
@@ -377,6 +384,7 @@ mercer_status mrc_parquet_reader_next(mrc_parquet_reader *self, int64_t most, in
         if (self->left == 0) MRC_TRY(begin_page(self, skip));
         if (self->left == 0) continue; /* all rows of the group were skipped */
         int64_t rows = mrc_min(mrc_min(most, self->left), MRC_PARQUET_BATCH);
+        /* Rows that are skipped within a page are decoded, too, because encodings can be read only in order. */
         if (*skip > 0) rows = mrc_min(rows, *skip);
         int64_t present = take_levels(self, rows, batch->valid);
         if (present < 0) return fail_page(self, "the definition levels of a page are damaged");

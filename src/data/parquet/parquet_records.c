@@ -149,6 +149,8 @@ static mercer_status read_numbers(const part *self)
     const mrc_parquet_column *column = &rows->file.columns[self->column];
     const mrc_parquet_batch *batch = rows->batch;
     mrc_cell_column *to = self->action->column;
+    /* plain: no number means a missing value; direct: the stored number is what its text would be read as; single:
+       floats */
     bool plain = self->block->to->plain, real = column->type == MRC_PARQUET_DOUBLE;
     bool single = plain && column->type == MRC_PARQUET_FLOAT;
     bool direct = plain && column->kind == MRC_PARQUET_NUMBER && !single;
@@ -277,6 +279,7 @@ static mercer_status read_column(const block *self, int64_t column)
 mercer_status mrc_parquet_records_read(const mrc_table *table, mrc_csv *csv, mrc_sink *to, int64_t count)
 {
     block self = {.table = table, .rows = table->parquet, .csv = csv, .to = to};
+    /* `released` is NULL at the beginning of a file. Its address has no meaning for Parquet files. */
     if (!to->released) mrc_parquet_rows_begin(table->parquet, csv->line - 1);
     to->released = csv->at;
     for (; count > 0; count -= self.count, csv->line += self.count) {

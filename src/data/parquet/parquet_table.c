@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A Parquet file as a table: a header line made of the names of its columns, and values of its columns as text. */
+/*
+ * A Parquet file as a table: a header line made of the names of its columns, and values of its columns as text.
+ *
+ * The header line is a CSV line in memory, so that table/csv_table.c and table/csv_layout.c find columns in the same
+ * way as in text files. Each column has its own read position, because its pages are separate in the file. All columns
+ * share one batch of decoded values: texts that must live longer are copied.
+ */
 #include "core/memory.h"
 #include "data/parquet/parquet_rows.h"
 
@@ -13,6 +19,7 @@ static mercer_status write_header(mrc_parquet_rows *self, mrc_table *table)
     const mrc_parquet *file = &self->file;
     mercer_context *context = file->input->context;
     int64_t bytes = 0;
+    /* At most every character is a quote, which is doubled; two quotes and a separator are added. */
     for (int64_t c = 0; c < file->count; c++) bytes += 2 * file->columns[c].name_length + 3;
     MRC_TRY(mrc_budget_take(context, file->input->budget, file->input->path, bytes));
     self->held += bytes;
@@ -48,6 +55,7 @@ static mercer_status open_rows(mrc_parquet_rows *self, mrc_table *table)
     MRC_TRY(write_header(self, table));
     table->data = table->start;
     table->columns = count;
+    /* The header line counts as a record until mrc_table_set_header subtracts it. */
     return mrc_add(self->file.rows, 1, &table->records) ? MERCER_OK : mrc_parquet_fail(input, "it has too many rows");
 }
 
@@ -84,6 +92,7 @@ void mrc_parquet_rows_begin(mrc_parquet_rows *self, int64_t first)
 {
     for (int64_t c = 0; c < self->file.count; c++) {
         mrc_parquet_reader_close(&self->readers[c]);
+        /* The first dictionary of a reader has generation 1, so 0 means that no cell is known. */
         self->codes[c].generation = 0;
         self->skips[c] = first;
     }
@@ -141,6 +150,7 @@ static mercer_status open_texts(mrc_parquet_rows *self, int64_t columns)
     return mrc_alloc(input->context, &texts->numbers, count, sizeof *texts->numbers, "values of a column");
 }
 
+/* Appends a text to the buffer. The buffer may move, so the text is recorded by its offset. */
 static mercer_status add_text(mrc_parquet_rows *self, int64_t place, const mrc_csv_field *field)
 {
     mrc_parquet_texts *texts = &self->texts;

@@ -1,11 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reading of Thrift's compact protocol. */
+/*
+ * Reading of Thrift's compact protocol.
+ *
+ *   integer   unsigned, 7 bits per byte, the lowest first, the high bit set in all bytes but the last; signed numbers
+ *             are zigzag-encoded first
+ *   field     a byte: type in the low 4 bits, difference of the field number to the previous one in the high 4 bits; a
+ *             difference of 0 means that the number follows as an integer
+ *   struct    fields, then a byte 0
+ *   list      a byte: type of the elements in the low 4 bits, their number in the high 4 bits; 15 means that the number
+ *             follows as an integer
+ *   text      number of bytes, then the bytes
+ *
+ * A boolean field has no value: its type is YES or NO. In lists and maps a boolean is a byte.
+ */
 #include "data/parquet/thrift.h"
 
 enum type { STOP, YES, NO, BYTE, I16, I32, I64, DOUBLE, TEXT, LIST, SET, MAP, STRUCT };
 
 enum { MOST_DEPTH = 24 }; /* nesting of values; Parquet's own metadata need 8 */
 
+/* Marks the input as invalid and ends it, so that all further reads fail and all loops stop. */
 static void set_bad(mrc_thrift *self)
 {
     self->bad = true;
@@ -24,6 +38,7 @@ uint64_t mrc_thrift_unsigned(mrc_thrift *self)
     uint64_t value = 0;
     for (int shift = 0; shift < 64; shift += 7) {
         uint64_t byte = take_byte(self);
+        /* The tenth byte can have only the highest of 64 bits. */
         if (shift == 63 && byte > 1) break;
         value |= (byte & 0x7f) << shift;
         if (byte < 0x80) return value;
@@ -32,6 +47,7 @@ uint64_t mrc_thrift_unsigned(mrc_thrift *self)
     return 0;
 }
 
+/* Enters a struct, list or map. The limit also bounds the recursion of mrc_thrift_skip. */
 static void enter(mrc_thrift *self)
 {
     if (self->depth++ >= MOST_DEPTH) set_bad(self);
@@ -116,6 +132,7 @@ static void skip_elements(mrc_thrift *self, int64_t count, int first, int second
 static void skip_map(mrc_thrift *self)
 {
     uint64_t count = mrc_thrift_unsigned(self);
+    /* An empty map has no byte with the types of its keys and values. */
     unsigned types = count ? take_byte(self) : 0;
     if (count > (uint64_t)(self->end - self->at)) set_bad(self);
     if (!self->bad) skip_elements(self, (int64_t)count, (int)(types >> 4), (int)(types & 15));

@@ -17,7 +17,7 @@ typedef struct block {
     uint8_t *begin, *to, *stop; /* output, filled up to `to` */
 } block;
 
-/* Copies bytes of the input. */
+/* Copies bytes of the input. The fast path writes STEP bytes; those after the literal are overwritten later. */
 static inline bool take_literal(block *self, uint64_t length)
 {
     if (length > (uint64_t)(self->end - self->at) || length > (uint64_t)(self->stop - self->to)) return false;
@@ -30,7 +30,8 @@ static inline bool take_literal(block *self, uint64_t length)
     return true;
 }
 
-/* Copies bytes of the output from `offset` bytes before its end. They may overlap, and then repeat. */
+/* Copies bytes of the output from `offset` bytes before its end. They may overlap, and then repeat. With an offset of
+   at least STEP, a step reads only bytes that are complete. */
 static inline bool take_copy(block *self, uint64_t offset, uint64_t length)
 {
     uint8_t *to = self->to;

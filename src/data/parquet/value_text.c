@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
+/* FIRST_DAY and LAST_DAY: 0001-01-01 and 9999-12-31, counted from 1970-01-01. DECIMAL_BYTES: 256 bits, of at most 78
+   digits. */
 enum { DAY_SECONDS = 86400, LAST_DAY = 2932896, FIRST_DAY = -719162, DECIMAL_BYTES = 32, DECIMAL_WORDS = 8 };
 
 /* ---- Dates and times --------------------------------------------------------------------------------------------- */
@@ -111,9 +113,11 @@ static int print_decimal(const uint8_t *bytes, int64_t length, int32_t scale, ch
         uint8_t byte = k < length ? bytes[length - 1 - k] : negative ? 0xff : 0;
         words[k / 4] |= (uint32_t)(uint8_t)(negative ? ~byte : byte) << 8 * (k % 4);
     }
+    /* The magnitude of a negative number is its complement plus 1. */
     for (int k = 0; k < DECIMAL_WORDS; k++, carry >>= 32) words[k] = (uint32_t)(carry += words[k]);
     int begin = DIGITS;
     bool more = true;
+    /* Divide by ten, from the highest word down; the remainder is the next digit from the right. */
     while (more) {
         uint64_t rest = 0;
         more = false;
@@ -211,6 +215,8 @@ static bool shortest_number(float value, double *out)
 
 /* ---- Values ------------------------------------------------------------------------------------------------------ */
 
+/* Returns the value of a half float, stored in two bytes, the lowest first. Exponent 0 is subnormal, 31 infinite or
+   NaN. */
 static double half_number(const uint8_t *bytes)
 {
     unsigned bits = bytes[0] | (unsigned)bytes[1] << 8, exponent = bits >> 10 & 31, fraction = bits & 1023;
