@@ -3,8 +3,8 @@
  * Datasets: finding, reading and releasing their rows.
  *
  * Samples are stored in one matrix (x), in a list of parts, or computed by a generator (synth). Targets are class
- * numbers (labels), one matrix (y), or parts of their own, whose boundaries need not be those of the samples. Every
- * function here handles all of these forms, so callers do not distinguish them.
+ * numbers (labels), one matrix (y), or parts of their own, whose boundaries need not be those of the samples.
+ * mrc_dataset_fetch handles all of these forms; mrc_dataset_part and mrc_dataset_target need stored samples.
  */
 #include "data/dataset.h"
 
