@@ -453,7 +453,7 @@ static mercer_status build_stream(data_stream *self, const mercer_stream_options
     int64_t row = data->features * mrc_dtype_size(data->dtype) + data->outputs * mrc_dtype_size(self->y_dtype);
     self->chunk_rows = mrc_max(CHUNK_LEAST, mrc_min(CHUNK_MOST, CHUNK_BYTES / mrc_max(1, row)));
     self->chunk_rows = mrc_max(1, mrc_min(self->chunk_rows, self->samples));
-    /* make_scratch allocates a ring only if there is a thread. */
+    /* make_scratch allocates the whole ring only if there is a thread. */
     MRC_TRY(start_thread(self, options->prefetch));
     return make_scratch(self);
 }
@@ -466,6 +466,7 @@ mercer_status mrc_data_stream_create(mercer_source *out, mercer_context *context
     memset(out, 0, sizeof *out);
     MRC_TRY(mrc_alloc_zero(context, &self, 1, sizeof *self, "the source"));
     self->context = context;
+    /* A copy of the struct, so that the caller may release its own; the memory that it refers to must stay. */
     self->data = *data;
     self->weights = options->weights ? options->weights : data->weights;
     self->preprocess = stream->preprocess;
