@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Opening and decompressing input files; the memory budget. */
+/*
+ * Opening and decompressing input files; the memory budget.
+ *
+ * The budget counts copies of files, decompressed content and converted samples, but no mappings. Readers take bytes
+ * before they allocate them, so that a file which claims too much is refused without an allocation.
+ */
 #include "data/files/input.h"
 
 #include "core/memory.h"

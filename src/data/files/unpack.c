@@ -313,6 +313,7 @@ static mercer_status unpack_file(mrc_input *input, const packing *codec)
     if (input->map.owner) input->budget->used -= input->copied;
     mrc_unmap(&input->map);
     mrc_free(context, input->memory);
+    /* The input owns the result from here on; what close_unpacking would release is cleared. */
     input->map = self.map, self.map = (mrc_mapping){0};
     input->memory = NULL;
     if (!self.spills) input->memory = self.memory, self.memory = NULL;
