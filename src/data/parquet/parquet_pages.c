@@ -226,6 +226,7 @@ static mercer_status check_header(const mrc_parquet_reader *self, const mrc_thri
     if (thrift->bad || header->bytes < 0 || header->size < 0 || header->bytes > thrift->end - thrift->at ||
         header->size > INT32_MAX)
         return fail_page(self, "the header of a page is damaged");
+    /* The CRC-32 of the page as it is in the file, stored as a signed integer. */
     if (header->has_checksum && (uint32_t)header->checksum != crc32(0, thrift->at, (uInt)header->bytes))
         return fail_page(self, "the checksum of a page is wrong");
     return MERCER_OK;
