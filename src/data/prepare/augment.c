@@ -188,6 +188,7 @@ mrc_change mrc_augment_change(const mrc_augment *self, int index)
 mrc_image_move mrc_augment_move(const mrc_augment *self, int index, int64_t pass, int64_t k)
 {
     mrc_rng rng = rng_of(self, pass, k);
+    /* A draw takes 64 bits, that is, two words. */
     uint64_t draw = first_word(index) / 2;
     int64_t most = self->part[index].pixels;
     if (self->part[index].kind == FLIP) return (mrc_image_move){.mirrored = (int32_t)mrc_random_below(rng, draw, 2)};
@@ -195,7 +196,8 @@ mrc_image_move mrc_augment_move(const mrc_augment *self, int index, int64_t pass
                             .down = (int32_t)(mrc_random_below(rng, draw + 1, 2 * most + 1) - most)};
 }
 
-/* Returns the logarithm of a Gamma(shape) number. *k is the index of the next draw. */
+/* Returns the logarithm of a Gamma(shape) number. *k is the index of the next draw. A proposal d v with v = (1 + c z)^3
+   is accepted if log u < z^2 / 2 + d - d v + d log v. */
 static double log_gamma_number(mrc_rng rng, uint64_t *k, double shape)
 {
     double boost = 0, d = shape - 1.0 / 3;

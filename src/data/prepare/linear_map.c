@@ -44,6 +44,7 @@ mercer_status mrc_linear_map_create(mrc_linear_map **out, mercer_context *contex
     double *numbers;
     int64_t plain = features, padded = 0;
     *out = NULL;
+    /* plain: numbers in `values`; padded: numbers in `packed`, whose columns are rounded up to whole groups */
     bool fits = diagonal || (mrc_multiply(features, width, &plain) &&
                              mrc_multiply(features, mrc_round_up(width, MRC_MAP_GROUP), &padded));
     if (!fits || padded > INT64_MAX - plain)

@@ -23,7 +23,7 @@ typedef struct mrc_linear_map {
     int64_t features, width; /* d, d'; equal if A is diagonal */
     bool diagonal;
     double *values; /* (d, d'), or the diagonal (d) */
-    /* (groups of 8 columns, d, 8) A in groups of columns, padded with zeros, in the allocation of this struct; NULL if
+    /* (groups of 8 columns, d, 8) A in groups of columns, padded with zeros, in the allocation of `values`; NULL if
        diagonal */
     double *packed;
     mrc_map_add *add;

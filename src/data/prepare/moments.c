@@ -133,7 +133,8 @@ mercer_status mrc_moments(mercer_context *context, const mercer_matrix *y, const
 
 /* ---- Datasets ------------------------------------------------------------------------------------------------ */
 
-/* Computes the moments of one-hot targets from the weights of the classes. */
+/* Computes the moments of one-hot targets from the weights of the classes. Smallest and largest values are not set, so
+   check_width accepts all classes. */
 static mercer_status count_classes(moments *self, const mercer_dataset *dataset)
 {
     double n = 0;

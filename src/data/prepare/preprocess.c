@@ -380,6 +380,7 @@ bool mrc_preprocess_fold(mercer_preprocess *self, mercer_kernel *kernel)
     if (self->map || self->kind != MRC_PREPROCESS_SCALE || !mrc_kernel_is_stationary(kernel) ||
         mrc_kernel_is_callback(kernel))
         return false;
+    /* The distance of scaled points is v |x - z|, so a bandwidth of b / v gives the same kernel values. */
     mercer_kernel scaled = *kernel;
     scaled.bandwidth /= self->scale;
     if (mrc_kernel_check(NULL, &scaled) != MERCER_OK) return false;

@@ -110,7 +110,7 @@ mercer_status mrc_dataset_read(const mercer_dataset *dataset, const mercer_prepr
 
 /* Converts gradients with respect to preprocessed samples, the rows of `mapped` (m, c d'), to gradients with respect to
    the samples x, the rows of `gradients` (m, c d). A row holds the gradients of c functions side by side, f64.
-   `gradients` may be `mapped` if d' = d. */
+   `gradients` may be `mapped` if there is no metric or a diagonal one. */
 void mrc_preprocess_pull_back(const mercer_preprocess *preprocess, const mercer_matrix *x, int64_t c,
                               const mercer_matrix *mapped, const mercer_matrix *gradients);
 

@@ -65,12 +65,14 @@ mercer_status mrc_preprocess_set_rank_weight(mercer_preprocess *self, const doub
     double *memory;
     int64_t d = self->features;
     if (d == 0) return MERCER_OK;
+    /* One block: rank weights (d), standard weights (d), units (d), flags (d). */
     MRC_TRY(mrc_alloc(self->context, &memory, d, 3 * sizeof *memory + sizeof(bool), "the preprocessing"));
     mrc_free(self->context, self->rank_weight);
     self->rank_weight = memory;
     self->unit = unit ? memory + 2 * d : NULL;
     self->flag = flag ? (void *)(memory + 3 * d) : NULL;
     memcpy(self->rank_weight, rank_weight, (size_t)d * sizeof(double));
+    /* A model file stores the products of weight and unit; with the unit the weight is their quotient. */
     for (int64_t k = 0; k < d; k++) memory[d + k] = unit && unit[k] > 0 ? self->factor[k] / unit[k] : 0;
     if (unit) memcpy(self->unit, unit, (size_t)d * sizeof(double));
     if (flag) memcpy(self->flag, flag, (size_t)d * sizeof(bool));

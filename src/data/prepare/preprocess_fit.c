@@ -49,6 +49,7 @@ static void add_rows(void *argument, int64_t index, int worker)
     for (int64_t i = 0; i < columns.rows; i++) {
         double share = 1.0 / (double)(self->before + i + 1);
         mrc_load_row_f64(&columns, i, row);
+        /* Always COLUMNS steps, so that compilers vectorize the loop; columns from `count` on are 0. */
         for (int j = 0; j < COLUMNS; j++) {
             double x = row[j], delta = x - mean[j];
             odd += x - x;
@@ -98,6 +99,7 @@ static mercer_status run_pass(mercer_context *context, pass *self, const mercer_
     for (int64_t first = 0; first < data->rows; first += rows_at_once) {
         MRC_TRY(mrc_dataset_check(data));
         mercer_matrix block = block_of(data, first, mrc_min(rows_at_once, data->rows - first), buffer);
+        /* The first row initializes the ranges; add_rows reports a NaN in it. */
         if (first == 0) {
             mrc_load_row_f64(&block, 0, self->low);
             mrc_load_row_f64(&block, 0, self->high);
@@ -141,6 +143,7 @@ static mercer_status finish_statistics(mercer_context *context, pass *self, mrc_
     for (int64_t j = 0; j < features; j++) {
         bool standardize = kind == MRC_PREPROCESS_STANDARDIZE;
         double width = standardize ? sqrt(self->m2[j] / (double)rows) : self->high[j] - self->low[j];
+        /* The factor 1 / width must be finite, too. */
         if (!isfinite(width) || (width > 0 && width < 1 / DBL_MAX))
             return mrc_fail(context, MERCER_ERROR_DATA,
                             "feature %lld (from 0) ranges from %g to %g, which is too wide or too narrow to scale "
@@ -169,6 +172,7 @@ static mercer_status fit_features(mercer_preprocess **out, mercer_context *conte
     MRC_TRY(mrc_scope_alloc_zero(&scope, &m, numbers, sizeof *m, "means of features"));
     self = (pass){.mean = m, .m2 = m + d, .low = m + 2 * d, .high = m + 3 * d};
     MRC_TRY(mrc_scope_alloc_zero(&scope, &self.bad, d / COLUMNS + 1, sizeof *self.bad, "means of features"));
+    /* A single matrix is always used in place. */
     if (!data->x.data) MRC_TRY(mrc_scope_alloc(&scope, &buffer, at_once, row_bytes, "a block of samples"));
     MRC_TRY(run_pass(context, &self, data, at_once, buffer));
     MRC_TRY(finish_statistics(context, &self, kind, data->rows, d));

@@ -54,7 +54,8 @@ mercer_status mrc_preprocess_set_knots(mercer_preprocess *self, const double *kn
 
 /* ---- Fitting ------------------------------------------------------------------------------------------------- */
 
-/* Computes the quantiles of all features. column (rows): scratch space. */
+/* Computes the quantiles of all features. column (rows): scratch space. With n sorted values, the quantile of share p
+   is the value at index floor(p n). */
 static mercer_status find_knots(mercer_context *context, const mercer_matrix *rows, double *column, double *knots)
 {
     for (int64_t j = 0; j < rows->cols; j++) {
