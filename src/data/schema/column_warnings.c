@@ -154,7 +154,8 @@ void mrc_cells_warn_dropped(const mrc_cells *cells, const mrc_column *columns)
 /* ---- Row numbers ------------------------------------------------------------------------------------------------- */
 
 /* Returns whether the values of every step-th row are integers that begin with 0 or 1 and increase about as fast as the
-   row numbers. Some may be missing, because rows without a target are left out. stride: floats per row. */
+   row numbers. Some may be missing, because rows without a target are left out: a value is at most twice the number of
+   rows. step: floats per row of `cells`; stride: rows of the table per row of `cells`. */
 static bool counts_rows(const mrc_cell_column *column, const float *cells, int64_t rows, int64_t step, int64_t stride)
 {
     double last = -1, most = 2 * (double)(rows * stride) + 1;

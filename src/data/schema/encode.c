@@ -42,6 +42,8 @@ static void encode_category(const mrc_column *column, const block *self)
     for (int64_t i = 0; i < self->rows; i++, cells += self->cells_stride, to += self->features_stride) {
         if (isnan(*cells) && column->missing > 0) to[last] = 1;
         if (!(*cells >= 0)) continue;
+        /* Rare levels and other words come after the kept levels and share the next feature, if there is one for
+           them. */
         int64_t feature = mrc_min((int64_t)*cells, kept);
         if (feature < last) to[feature] = 1;
     }
@@ -96,6 +98,7 @@ static void encode_block(const mrc_schema *self, block *part)
         else
             encode_values(column, part);
         if (column->statistics > 0) encode_statistics(column, part);
+        /* Cells have no entry for columns that are left out. */
         part->cells++;
     }
 }

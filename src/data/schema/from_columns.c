@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Datasets from columns in memory, such as those of a data frame. They have the same features as a file with the same
-   cells. */
+/*
+ * Datasets from columns in memory, such as those of a data frame. They have the same features as a file with the same
+ * cells.
+ *
+ * A column has numbers (values; NaN is missing), or codes into a list of words (a code below 0 is missing). Columns
+ * become cells, one float each; a schema is found from the cells unless it is given; the cells are then encoded. Each
+ * distinct word is parsed or looked up once. Targets, weights and keys are copied, and the caller's columns are not
+ * needed afterwards.
+ */
 #include "core/matrix.h"
 #include "core/memory.h"
 #include "core/spec.h"
@@ -227,6 +234,7 @@ static mercer_status known_kind(builder *self, int64_t j, const mrc_column *know
         float cell;
         MRC_TRY(cell_of(column, known->levels[k], &cell));
     }
+    /* Only now, because cell_of adds no words to a closed column. */
     column->closed = true;
     if (given != MRC_KIND_CATEGORY && (given == MRC_KIND_DATE) != (known->kind == MRC_KIND_DATE)) {
         char what[MRC_ERROR_CHARS / 4];

@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Imputation of missing numbers from the other numbers of their row: see gaps.h. */
+/*
+ * Imputation of missing numbers from the other numbers of their row: see gaps.h.
+ *
+ * Rows are sampled while the table is tallied (schema.c). P is computed once from the sample and stored in the schema.
+ * Rows are filled in while they are encoded (encode.c). For r sampled rows and k columns, finding P costs O(r k^2 +
+ * k^3) time and 3 k^2 doubles; the sample has a buffer of MRC_GAPS_ROWS floats per column of the table.
+ */
 #include "data/schema/gaps.h"
 
 #include "core/memory.h"
@@ -22,6 +28,7 @@ mercer_status mrc_spread_rows_add(mrc_spread_rows *self, mercer_context *context
     }
     if (index & (self->stride - 1)) return MERCER_OK; /* take every stride-th row; the stride is a power of two */
     if (self->kept == MRC_GAPS_ROWS) {
+        /* The buffer is full: drop every other row and take rows half as often from now on. */
         self->kept /= 2, self->stride *= 2;
         for (int64_t i = 1; i < self->kept; i++)
             memcpy(self->cells + i * columns, self->cells + 2 * i * columns, bytes);
@@ -139,7 +146,8 @@ static bool invert(double *a, int64_t k)
     return true;
 }
 
-/* Computes (R + rho I)^-1; false if the matrix is not positive definite. */
+/* Computes (R + rho I)^-1; false if the matrix is not positive definite. Each entry is a mean over other rows, so R
+   need not be a correlation matrix: entries are limited to -1 .. 1. */
 static bool find_inverse(finding *self, double rho)
 {
     int64_t k = self->count;
@@ -183,6 +191,7 @@ mercer_status mrc_gaps_find(const mrc_spread_rows *rows, mercer_context *context
 bool mrc_gaps_values(const mrc_gaps *self, const float *cells, double *values)
 {
     double z[MRC_GAPS_COLUMNS];
+    /* One entry more, because gaps[m] is written before it is known whether number i is missing. */
     int64_t gaps[MRC_GAPS_COLUMNS + 1], m = 0;
     for (int64_t i = 0; i < self->count; i++) {
         values[i] = (double)cells[self->cells[i]];

@@ -102,6 +102,7 @@ static mercer_status choose_classes(maker *self)
     return MERCER_OK;
 }
 
+/* Sets the factor of the weights and the centers of values. Classes are 0 or 1 and need no center. */
 static void find_centers(maker *self)
 {
     const mercer_dataset *data = self->data;
@@ -168,6 +169,8 @@ static mercer_status choose_folds(maker *self)
     MRC_TRY(mrc_scope_alloc(self->scope, &self->fold, data->rows, 1, "folds of rows"));
     if (data->key_kind == MRC_KEYS_GROUPS) return fold_groups(self);
     if (data->key_kind == MRC_KEYS_TIMES) return fold_times(self);
+    /* Rows with equal features have equal hashes and so are in one fold. At this point a feature has the number of the
+       level. */
     for (int64_t first = 0; first < data->rows; first += BLOCK) {
         read_block(self, first, &x);
         for (int64_t i = 0; i < x.rows; i++)
@@ -178,6 +181,7 @@ static mercer_status choose_folds(maker *self)
 
 /* ---- Sums ------------------------------------------------------------------------------------------------------ */
 
+/* Adds a row to the sums of its fold in a category. level is the number of its level plus 1, or 0 for another word. */
 static void add_row(const maker *self, const category *one, int64_t row, int64_t level, const double *t)
 {
     sums *to = (sums *)&one->folds[self->fold[row]];
@@ -223,7 +227,12 @@ static void add_sums(const maker *self, int64_t levels, sums *to, const sums *fr
 
 /* ---- Statistics ------------------------------------------------------------------------------------------------ */
 
-/* Returns the smoothing a of statistic k, or infinity if levels do not differ. */
+/*
+ * Returns the smoothing a of statistic k, or infinity if levels do not differ. Let g levels have weights n_l with the
+ * sum N, and weighted sums T_l of their targets:
+ *     W = (sum t^2 - sum T_l^2 / n_l) / (N - g),   B = (sum n_l (T_l / n_l - mean)^2 / (g - 1) - W) / m,
+ *     m = (N - sum n_l^2 / N) / (g - 1)
+ */
 static double smoothing(const maker *self, int64_t levels, const sums *all, int64_t k)
 {
     double rows = 0, squares = 0, between = 0, means = 0, mean = all->mean[k] / all->total;
@@ -249,6 +258,7 @@ static void compute_values(const maker *self, int64_t levels, const sums *all, d
     for (int64_t k = 0; k < self->k && all->total > 0; k++) {
         double mean = all->mean[k] / all->total, variance = all->square[k] / all->total - mean * mean;
         double a = smoothing(self, levels, all, k);
+        /* A variance this small compared with the mean square is only rounding error. */
         if (!(variance > 1e-12 * all->square[k] / all->total) || !isfinite(a)) continue;
         for (int64_t l = 1; l < levels; l++) {
             double n = all->weight[l], sum = all->sum[l * self->k + k];
@@ -275,6 +285,7 @@ static mercer_status finish_category(const maker *self, category *one)
             if (counts(self, fold, other)) add_sums(self, one->levels, &all, &one->folds[other]);
         compute_values(self, one->levels, &all, one->values[fold]);
     }
+    /* The schema has no entry for level 0, words that are not among the levels. */
     one->column->statistic = one->values[self->folds] + self->k;
     return MERCER_OK;
 }
@@ -346,6 +357,7 @@ static mercer_status replace_schema(const maker *self)
     char *text;
     for (int64_t i = 0; i < schema->count; i++) {
         mrc_column *column = &schema->columns[i];
+        /* Parsed rows of P are complete; mrc_schema_print writes them up to the diagonal. */
         if (column->deviation > 0) column->precision = schema->gaps.precision + column->gap * schema->gaps.count;
     }
     MRC_TRY(mrc_schema_print(data->context, schema->columns, schema->count, &schema->missing, &text));

@@ -191,6 +191,7 @@ static void settle_boolean(finder *self, int64_t j)
         const mrc_level *level = &cells->levels.list[k];
         if (level->count == 0) continue;
         add_value(&of, (double)level->final);
+        /* The other cells of the level change only the sum. */
         of.sum += (double)level->final * (double)(level->count - 1);
     }
     self->columns[j] = (mrc_column){.name = self->columns[j].name, .kind = MRC_KIND_BOOLEAN};
@@ -266,6 +267,8 @@ static mercer_status keep_levels(finder *self, int64_t j, int64_t beyond)
     for (int64_t k = 0; k < levels->count; k++)
         if (levels->list[k].count > 0) all[found++] = (ranked){mrc_levels_text(levels, k), k, levels->list[k].count};
     qsort(all, (size_t)found, sizeof *all, by_count);
+    /* The most frequent levels get a feature each (kept). Further ones that occur at least twice may get statistics
+       (listed). */
     int64_t kept = mrc_min(found, MRC_KEPT_LEVELS), listed = kept;
     while (listed < found && all[listed].count > 1) listed++;
     listed = choose_statistics(self, j, found, kept, listed);
@@ -276,6 +279,7 @@ static mercer_status keep_levels(finder *self, int64_t j, int64_t beyond)
     column->level_count = kept;
     column->rare_count = listed - kept;
     column->other = beyond > 0 || found > kept;
+    /* Levels that are not listed share the cell `listed`, which means another word. */
     for (int64_t k = 0; k < found; k++) levels->list[all[k].number].final = (float)mrc_min(k, listed);
     for (int64_t k = 0; k < listed; k++) {
         self->lists[j][k] = all[k].text;
@@ -297,6 +301,8 @@ static mercer_status settle_words(finder *self, int64_t j)
         settle_boolean(self, j);
         return MERCER_OK;
     }
+    /* Identifiers: at least 90 % of the values are distinct words. Cells beyond the limit of levels count as
+       distinct. */
     bool words = !cells->fixed && !cells->asked && values >= IDENTIFIER_ROWS && (found + beyond) * 10 >= values * 9;
     if (values == 0 || (found + beyond <= 1 && column->missing == 0) || words) {
         leave_out(column, values == 0 ? mrc_why_empty : words ? mrc_why_words : mrc_why_constant);
@@ -325,6 +331,7 @@ static void finish_cells(finder *self)
         changed += self->finals[j].levels != NULL;
     }
     float *to = x->data;
+    /* Rows become shorter in place: `to` never passes `from`, because used <= count. */
     if (!self->held || (used == count && changed == 0)) return;
     for (int64_t i = 0; i < x->rows; i++) {
         const float *from = (const float *)mrc_row(x, i);
@@ -410,6 +417,7 @@ static mercer_status find_columns(finder *self, const mrc_left_out *left_out, co
                 cells->columns[j].origin == 0 && !mrc_notation_is_set(&cells->columns[j].notation);
         any = any || self->columns[j].kind != MRC_KIND_DROP;
     }
+    /* Here only skipped records have missing values: has_no_gaps counts their cells, but the tallies do not. */
     if (plain) return MERCER_OK;
     mrc_cells_warn_dropped(cells, self->columns);
     if (!any)

@@ -11,6 +11,12 @@
  *     {"name": "time", "kind": "number", "mean": -3.5, "origin": 1700000025, "missing": 0},
  *     {"name": "price", "kind": "number", "notation": "$1,234.5", "mean": 1308.5, "missing": 0},
  *     {"name": "id", "kind": "drop", "why": "constant"}]}
+ *
+ * "missing" of the schema lists the words for missing values; "missing" of a column is the number of its missing values
+ * in training. "levels" have a feature each; "rare" words share one, but have statistics. "values" are the statistics
+ * of all levels, then those of missing values. "deviation" and "precision" fill in missing numbers (gaps.h): the k-th
+ * column with them has row k of P up to the diagonal. Unknown members are ignored, repeated members of an object are an
+ * error. Numbers have 17 digits and are read back as the same doubles.
  */
 #include "data/schema/schema.h"
 
@@ -297,7 +303,8 @@ static mercer_status read_gap(mrc_schema *self, int64_t i, const json_t *object)
     return MERCER_OK;
 }
 
-/* Moves the rows of P from a stride of MRC_GAPS_COLUMNS to one of count, and fills the upper triangle. */
+/* Moves the rows of P from a stride of MRC_GAPS_COLUMNS to one of count, and fills the upper triangle. Rows move down
+   in ascending order, so none is overwritten before it has moved. */
 static void pack_gaps(mrc_gaps *gaps)
 {
     int64_t k = gaps->count, most = MRC_GAPS_COLUMNS;

@@ -174,6 +174,7 @@ static mercer_status refuse_few(const survey *self)
     mrc_readings best = best_reading(self, counts, &bad, &values);
     bool date = (best & mrc_readings_dates) != 0;
     if (column->asked) return refuse_wish(self, first_without(self, best), date);
+    /* Words beyond the limit of levels were not parsed. They count as values that fit. */
     values += column->tally.beyond;
     if (bad * FEW_WORDS >= values) return MERCER_OK;
     return refuse_level(self, first_without(self, best), date, bad, values);
