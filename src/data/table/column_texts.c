@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Columns of a table as unconverted text, to be written next to predictions. Only the read position and the current
-   record are in memory. */
+/*
+ * Columns of a table as text, to be written next to predictions. Text files: only the read position and the current
+ * record are in memory. Parquet files: the texts of a block of rows, printed as a CSV file would have them.
+ *
+ * Files and slice are found in the same way as for samples (csv.c). Record i therefore belongs to sample i of a dataset
+ * with the same options, unless records are skipped for a missing target.
+ */
 #include "data/table/column_texts.h"
 
 #include "core/memory.h"
@@ -87,7 +92,8 @@ static bool repeats_names(const mrc_table *self, const mrc_table *lead)
     return true;
 }
 
-/* Opens all files with the same rules for header lines as for samples, so that records and samples correspond. */
+/* Opens all files. Header lines are found as for samples, so that records and samples correspond; but unlike there, the
+   names of a schema or of the options do not identify a header. */
 static mercer_status open_tables(mercer_column_texts *self, mrc_slice *slice)
 {
     int64_t count = self->files.names.count, total = 0, lead = 0;
@@ -238,6 +244,7 @@ mercer_status mrc_column_texts_next(mercer_column_texts *self, const char *const
     mrc_csv ahead = self->at;
     do mrc_csv_next(&ahead, &field);
     while (!field.last);
+    /* A column may be asked for several times, so each text may be nearly as long as the record. */
     MRC_TRY(reserve_texts(self, self->count * (int64_t)(ahead.at - begin + 1)));
     line = self->at.line;
     do {

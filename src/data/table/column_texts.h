@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Columns of csv and tsv files as unconverted text, to be written next to predictions. */
+/* Columns of csv, tsv and parquet files as text, to be written next to predictions. */
 #ifndef MRC_DATA_TABLE_COLUMN_TEXTS_H
 #define MRC_DATA_TABLE_COLUMN_TEXTS_H
 

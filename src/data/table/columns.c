@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Matching of column names. Both lists are sorted, because tables may have thousands of columns. */
+/* Matching of column names. Both lists are sorted, because tables may have thousands of columns. Cost: O(n log n)
+   comparisons of names. */
 #include "data/table/columns.h"
 
 #include "core/memory.h"
@@ -67,7 +68,8 @@ static mercer_status fail_missing(mercer_context *context, const char *what, con
                     mrc_excerpt(other, near, (int64_t)strlen(near)));
 }
 
-/* Matches two sorted lists. Matched entries get index = -1, so that nearest_left finds only unmatched names. */
+/* Matches two sorted lists. Matched entries get index = -1, so that nearest_left finds only unmatched names. places[j]
+   is -1 for a wanted name that is missing. */
 static mercer_status match_sorted(mercer_context *context, const char *what, entry *have, int64_t have_count,
                                   const entry *want, int64_t want_count, int64_t *places)
 {

@@ -84,6 +84,7 @@ static mercer_status read_some(const mrc_table *table, mrc_csv *csv, mrc_sink *t
     mercer_status (*read)(const mrc_table *, mrc_csv *, mrc_sink *, int64_t) =
         table->parquet ? mrc_parquet_records_read : mrc_records_read;
     if (!through) return read(table, csv, to, count);
+    /* The rows of the cells are their capacity here; the consumer sees only those that were filled. */
     int64_t block = to->cells->x.rows;
     for (int64_t done = 0; done < count; done += block) {
         MRC_TRY(read(table, csv, to, mrc_min(block, count - done)));
@@ -297,6 +298,7 @@ static mercer_status spill_cells(tables *self, consumer *through, mrc_sink *to, 
 {
     mrc_column_set *columns = through->columns;
     int64_t block = to->cells->x.rows, features = mrc_column_set_features(columns);
+    /* A schema that was found may leave out columns, so the number of cells per row may change. */
     if (!columns->given && columns->schema) MRC_TRY(mrc_column_set_adopt(columns, &self->layout));
     to->cells->x = mrc_view(to->cells->x.data, block, to->cells->count, MERCER_F32);
     through->x = mrc_view(NULL, block, features, MERCER_F32);
@@ -358,6 +360,7 @@ static mercer_status read_cells(tables *self, mrc_column_set *columns, mercer_da
     int64_t rows = self->reading->slice.rows, floats = columns->cells.count;
     bool known = columns->given || strict;
     if (columns->given) MRC_TRY(mrc_column_set_find(columns, self->lead, 0, dataset));
+    /* Cells and features are both in memory while they are encoded. */
     if (columns->given) floats += columns->schema->features;
     bool spills = mrc_budget_spills(budget, bytes_of(rows, floats));
     MRC_TRY(allocate_table(self, dataset, &to, spills ? mrc_min(rows, block_rows(columns)) : rows, &dataset->x_memory));

@@ -17,7 +17,8 @@ void mrc_layout_free(mercer_context *context, mrc_layout *layout)
 
 /* ---- Names --------------------------------------------------------------------------------------------------- */
 
-/* Copies the names of the header line into one allocation. */
+/* Copies the names of the header line into one allocation. A name is at most as long as its field, so the bytes of the
+   header line and a zero byte per column suffice. */
 static mercer_status read_names(mrc_layout *self, const mrc_table *table)
 {
     int64_t count = table->columns, text = table->data.at - table->start.at + count;
@@ -321,6 +322,7 @@ mercer_status mrc_layout_find(mrc_layout *out, const mrc_table *table, const mrc
     for (int64_t column = 0; column < table->columns; column++) out->roles[column] = MRC_COLUMN_UNUSED;
     MRC_TRY(mrc_alloc_zero(context, &out->kinds, table->columns, 2, "columns of a table"));
     out->orders = out->kinds + table->columns;
+    /* -1: no kind was requested; the orders stay 0, MRC_ORDER_UNKNOWN */
     memset(out->kinds, -1, (size_t)table->columns);
     if (table->header) MRC_TRY(read_names(out, table));
     MRC_TRY(find_targets(out, table, wish));

@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Kinds of the columns of a table: guessed from its first records, and determined when all cells have been read. */
+/*
+ * Kinds of the columns of a table: guessed from its first records, and determined when all cells have been read.
+ *
+ * A wrong guess costs time only. A cell that does not fit a guessed kind marks its column as odd, and the column is
+ * read again as words. If its words have a common notation (schema/words.c), it is read once more as numbers or dates.
+ * Kinds that the caller or a schema has set are fixed: a cell that does not fit is then an error.
+ */
 #include "data/table/csv_schema.h"
 
 #include "core/matrix.h"
@@ -24,6 +30,7 @@ static mercer_status read_missing(mrc_column_set *self, const char *text)
     for (const char *at = text; *at; at++) count += *at == ',';
     MRC_TRY(mrc_alloc(self->context, &self->missing_memory, count * (int64_t)sizeof(char *) + length + 1, 1,
                       "missing words"));
+    /* The list and a copy of the text are one block; commas become zero bytes. */
     const char **list = self->missing_memory;
     char *at = (char *)(list + count);
     memcpy(at, text, (size_t)length + 1);
@@ -60,7 +67,8 @@ void mrc_column_set_close(mrc_column_set *self)
 
 /* ---- Initial kinds ------------------------------------------------------------------------------------------- */
 
-/* Sets up the columns by a schema. Their levels are closed: words that are not among them do not become levels. */
+/* Sets up the columns by a schema. Their levels are closed: words that are not among them do not become levels. The
+   layout has numbered the features in the order of the schema's used columns. */
 static mercer_status take_schema(mrc_column_set *self)
 {
     int64_t j = 0;
@@ -270,6 +278,7 @@ mercer_status mrc_column_set_encode(mrc_column_set *self, const mrc_table *lead,
     MRC_TRY(mrc_alloc(self->context, &memory, count, sizeof(float), "samples"));
     mercer_matrix x = mrc_view(memory, rows, schema->features, MERCER_F32);
     mrc_schema_encode(schema, &self->cells.x, &x);
+    /* The cells were counted when they were allocated, and are released now. */
     input->budget->used -= rows * self->cells.count * (int64_t)sizeof(float);
     mrc_free(self->context, dataset->x_memory);
     dataset->x_memory = memory;

@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Structure of delimited text: the first pass, the header, and further files of the same table. */
+/*
+ * Structure of delimited text: the first pass, the header, and further files of the same table.
+ *
+ * The first pass reads all of the text, twice if it has quotes. It refuses zero bytes, UTF-16, quotes that are not
+ * closed, text after a closing quote, and empty lines before a record; empty lines at the end are ignored. Without
+ * quotes it counts lines and need not split them. The number of fields of later records is checked by the second pass
+ * (cells/csv_records.c).
+ */
 #include "data/table/csv_table.h"
 
 #include "core/memory.h"
@@ -57,13 +64,15 @@ typedef struct walk {
     bool quoted;          /* true: there are quotes, so records may span lines */
 } walk;
 
-/* Counts records that begin before `stop`. Without quotes each line is a record. */
+/* Counts records that begin before `stop`. Without quotes each line is a record. An empty line is an error only if a
+   record follows, so the first one is remembered. */
 static void count_lines(mrc_table *self, walk *state, const char *stop)
 {
     const char *at = state->at, *end = self->start.end;
     for (; at < stop && !state->blank; state->line++) {
         const char *next = memchr(at, '\n', (size_t)(end - at));
         mrc_csv csv = {.at = at, .end = end};
+        /* A line that begins with a printable ASCII character is not empty, which decides nearly all lines. */
         if (*at > ' ' || !mrc_csv_skip_blank(&csv)) {
             state->blank = state->empty;
             self->records++;
@@ -75,7 +84,8 @@ static void count_lines(mrc_table *self, walk *state, const char *stop)
     state->at = at;
 }
 
-/* Fast path of count_lines for pieces without empty lines, many bytes at a time. */
+/* Fast path of count_lines for pieces without empty lines, many bytes at a time. The line that contains the last byte
+   of the piece is counted, and the next piece begins after it. */
 static void count_plain_lines(mrc_table *self, walk *state, const char *stop)
 {
     const char *at = state->at, *end = self->start.end;
@@ -343,6 +353,8 @@ mercer_status mrc_table_follow(mrc_table *self, const mrc_table *lead, mercer_sw
     self->layout = lead->layout;
     if (self->records == 0) return MERCER_OK;
     MRC_TRY(check_columns(self, lead));
+    /* A first record equal to the names is a header. One that must be a header but differs is an error. Any other is
+       data. */
     bool repeated = lead->header && first_difference(self, lead) < 0;
     bool named =
         self->parquet || header == MERCER_ON || (lead->header && lead->records > 0 && names_features(self, lead));

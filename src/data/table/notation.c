@@ -135,6 +135,8 @@ static int choose_date(mrc_readings set, mrc_date_order order, bool *ambiguous)
 bool mrc_readings_choose(mrc_readings common, char separator, mrc_date_order order, mrc_notation *out, bool *is_date,
                          bool *ambiguous)
 {
+    /* Plain numbers and ISO dates first, then amounts with the usual decimal mark of the table, other amounts, other
+       dates. */
     int chosen = first_of(common, PLAIN, 2), other = separator == ';' ? COMMA : POINT;
     *ambiguous = false;
     if (chosen < 0) chosen = first_of(common, other, MRC_UNITS);

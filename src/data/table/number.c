@@ -42,6 +42,7 @@ static double assemble(uint64_t bits, int64_t exponent, bool sticky)
     int64_t power = exponent + 63;
     if (power > 1023) return INFINITY;
     if (power < -1022) drop += (int)(-1022 - power > 60 ? 60 : -1022 - power); /* subnormal numbers have fewer bits */
+    /* Below half of the smallest subnormal number. */
     if (drop > 64) return 0;
     uint64_t kept = drop == 64 ? 0 : bits >> drop, half = UINT64_C(1) << (drop - 1);
     uint64_t rest = drop == 64 ? bits : bits & ((half << 1) - 1);
@@ -269,6 +270,7 @@ static void load_digits(natural *out, const decimal *number, bool *sticky)
 /* Computes numerator / denominator * 2^exponent by 64 steps of long division in base 2. Destroys both. */
 static double divide_decimal(natural *numerator, natural *denominator, int64_t exponent, bool sticky)
 {
+    /* Scale so that 1 <= numerator / denominator < 2: each step below then yields one bit, beginning with a 1. */
     int shift = bit_length(denominator) - bit_length(numerator);
     shift_left(shift > 0 ? numerator : denominator, shift > 0 ? shift : -shift);
     exponent -= shift;
@@ -364,7 +366,8 @@ static const char *scan_digits(const char *at, const char *end, decimal *out)
     return any ? at : NULL;
 }
 
-/* Scans the exponent after an 'e' and adds it to *exponent. Returns its end, or NULL if it has no digit. */
+/* Scans the exponent after an 'e' and adds it to *exponent. Returns its end, or NULL if it has no digit. Large
+   exponents stop growing, because the result is then 0 or infinite. */
 static const char *scan_exponent(const char *at, const char *end, int64_t *exponent)
 {
     bool negative = at < end && *at == '-';

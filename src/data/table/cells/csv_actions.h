@@ -7,6 +7,8 @@
 
 #include <math.h>
 
+/* PASS: the column is not read, or not further in this pass. NOTATION: a number or date in another notation. WORD: a
+   category. TARGET: the only target, a number or a class. VALUE: one of several targets. KEY: a group or a time. */
 typedef enum mrc_act {
     ACT_PASS,
     ACT_NUMBER,

@@ -117,7 +117,7 @@ static bool may_be_noted(const mrc_cell_column *column, const mrc_csv *csv, cons
 }
 
 /* Handles a cell that does not fit the kind of its column. If the kind is fixed, this is an error; otherwise the column
-   is marked to be read again as words. */
+   is marked to be read again as words. The rest of the column is not read in this pass. */
 static mercer_status note_odd(const mrc_table *self, const mrc_csv *csv, struct mrc_action *action,
                               const mrc_csv_field *field, int64_t column, const char *what)
 {
@@ -217,6 +217,7 @@ static mercer_status read_word(const mrc_table *self, const mrc_csv_field *field
     bool missing = number < 0 && is_missing_field(to, word);
     if (number < 0 && !missing) return new_word(self, &word, of, cell);
     *cell = missing ? mrc_note_gap(of) : (float)number;
+    /* The cache compares fields as they are in the text, with the spaces around them. */
     if (of->levels.recent && !field->escaped)
         mrc_recent_note(of->levels.recent, field->text, field->length, missing ? MRC_GAP_NUMBER : number);
     return MERCER_OK;
@@ -232,6 +233,7 @@ static mercer_status read_target(const mrc_csv *csv, const mrc_sink *to, const m
     *missing = to->leave_out && is_missing_field(to, *field);
     if (*missing) return MERCER_OK;
     bool noted = mrc_notation_is_set(&to->targets->notation);
+    /* Between semicolons a number may have a decimal comma, which mrc_targets_text does not read. */
     if (csv->separator == ';' && !noted && mrc_csv_number(csv, field, &value) == MRC_NUMBER)
         return mrc_targets_number(to->targets, value, field->line);
     if (!field->escaped) {

@@ -16,12 +16,13 @@ mercer_status mrc_marks_open(mrc_marks *out, mrc_scope *scope, int64_t columns)
 #endif
     MRC_TRY(mrc_scope_alloc(scope, &out->lines, room, sizeof *out->lines, "records of a table"));
     MRC_TRY(mrc_scope_alloc(scope, &out->ends, room + 1, sizeof *out->ends, "fields of a table"));
+    /* The entry before the list; see ends[-1] in csv_marks.h. The scope owns the block, so the pointer may move. */
     *out->ends++ = UINT32_MAX;
     return MERCER_OK;
 }
 
 /* Returns the number of leading records with exactly `columns` fields, that is, whose last field ends the line and no
-   other field does. */
+   other field does. Both lists are in text order, so record i is whole if its last field end is line end i. */
 static int64_t count_whole(const mrc_marks *self, int64_t lines, int64_t fields, int64_t columns)
 {
     int64_t most = mrc_min(lines, fields / columns), i = 0;

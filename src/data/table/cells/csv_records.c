@@ -263,6 +263,7 @@ static bool keep_each(piece *self, int64_t index, int64_t row, int64_t end, colu
     unsigned empty = column->strict ? 0 : numbers->empty;
     for (int64_t k = 0; row < end; row++, k++) {
         if ((numbers->plain | empty) >> k & 1) {
+            /* The value of an empty field is NaN, which becomes the cell and has no rounding error. */
             cells.first[self->places[row] * cells.stride] = mrc_cell_number(column, numbers->values[k]);
             column->gaps += empty >> k & 1;
         } else if (!read_over(self, row, index, status)) {
@@ -282,6 +283,7 @@ static mercer_status read_numbers(piece *self, int64_t index, int64_t rows)
     for (int64_t row = 0; row < rows; row += 8) {
         const mrc_eight_numbers *numbers = &self->numbers[row / 8];
         unsigned empty = action->column->strict ? 0 : numbers->empty;
+        /* An incomplete group at the end never has all eight bits. */
         if ((numbers->plain | empty) == 0xff && numbers->over == 0) {
             const int32_t *places = self->places + row;
             for (int k = 0; k < 8; k++) cells.first[places[k] * cells.stride] = numbers->cells[k];
@@ -370,6 +372,8 @@ mercer_status mrc_records_read(const mrc_table *self, mrc_csv *csv, mrc_sink *to
     while (count > 0) {
         int64_t done;
         MRC_TRY(read_marked(self, csv, to, count, &done));
+        /* Nothing is marked: the next record has quotes or a wrong number of fields, is near the end, is very long, or
+           is a line without fields. */
         if (done == 0) MRC_TRY(read_record(self, csv, to));
         count -= mrc_max(done, 1);
         mrc_input_release(self->input, &to->released, csv->at);

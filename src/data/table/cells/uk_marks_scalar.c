@@ -39,6 +39,7 @@ static inline uint64_t find_lines(const char *at, uint64_t *low)
     for (int i = 0; i < MRC_MARK_BLOCK / 16; i++) {
         __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)(at + 16 * i));
         lines |= bits_of(_mm_cmpeq_epi8(bytes, _mm_set1_epi8('\n')), i);
+        /* SSE2 has no unsigned comparison: a byte is at most ' ' if it is the minimum of the two. */
         *low |= bits_of(_mm_cmpeq_epi8(_mm_min_epu8(bytes, _mm_set1_epi8(' ')), bytes), i);
     }
     return lines;
@@ -111,6 +112,7 @@ bool mrc_uk_lines_u8_scalar(const char *at, const char *stop, int64_t *count)
     *count = 0;
     for (; stop - at >= MRC_MARK_BLOCK; at += MRC_MARK_BLOCK) {
         uint64_t low, lines = find_lines(at, &low);
+        /* Bytes after a line end, in this block or at the end of the previous one, begin a line. */
         if ((lines << 1 | (uint64_t)begins) & low) return false;
         begins = lines >> 63;
         *count += count_bits(lines);

@@ -59,6 +59,7 @@ static inline __mmask8 take_words(__m512i word, __m512i length, char decimal, __
     __mmask8 negative =
         _mm512_cmpeq_epi64_mask(_mm512_and_si512(word, _mm512_set1_epi64(0xff)), _mm512_set1_epi64('-'));
     word = _mm512_mask_srli_epi64(word, negative, word, 8);
+    /* The characters without the sign move to the upper end of the word, and '0' fills the bytes before them. */
     __m512i count = _mm512_mask_sub_epi64(length, negative, length, one), used = _mm512_slli_epi64(count, 3);
     word = _mm512_or_si512(_mm512_sllv_epi64(word, _mm512_sub_epi64(bits, used)), _mm512_srlv_epi64(zeros, used));
     __m512i points = find_points(word, decimal);
@@ -156,11 +157,13 @@ static __mmask8 take_long(const char *base, __m512i first, __m512i length, char 
     __m512i rest = _mm512_sub_epi64(count, before);
     rest = _mm512_mask_sub_epi64(rest, pointed, rest, one);
     __m512i used = _mm512_slli_epi64(before, 3);
+    /* head: up to 7 digits before the point; rest: digits after it, or all digits if there is no point */
     __m512i head = _mm512_or_si512(_mm512_sllv_epi64(word, _mm512_sub_epi64(_mm512_set1_epi64(64), used)),
                                    _mm512_srlv_epi64(zeros, used));
     __mmask8 fits = lanes & _mm512_cmpgt_epi64_mask(count, _mm512_set1_epi64(8)) &
                     _mm512_cmplt_epi64_mask(count, _mm512_set1_epi64(25)) &
                     _mm512_cmplt_epi64_mask(_mm512_add_epi64(before, rest), _mm512_set1_epi64(20));
+    /* The last 24 bytes of the field, as three words; last_digits replaces what precedes the rest by '0'. */
     _mm512_store_si512(at, end);
     __m512i low = load_eight(base - 8, at);
     __m512i middle = load_eight(base - 16, at);

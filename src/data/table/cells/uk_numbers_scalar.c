@@ -14,6 +14,7 @@ static inline __attribute__((always_inline)) void take_all(const mrc_fields fiel
     for (int64_t i = 0; i < rows; i += 8, out++) {
         unsigned plain = 0, empty = 0, over = 0;
         for (int64_t k = 0; k < 8 && i + k < rows; k++, end += fields.stride) {
+            /* Unsigned arithmetic: UINT32_MAX + 1 is 0, the beginning of the text (csv_marks.h). */
             uint32_t first = end[-1] + 1;
             int64_t length = (int64_t)*end - first;
             double value = (double)NAN;
