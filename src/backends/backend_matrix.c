@@ -64,6 +64,7 @@ mercer_status mrc_scope_matrix_in(mrc_scope *scope, mrc_backend *backend, mercer
     return mrc_scope_alloc_zero(scope, &out->data, rows * cols, mrc_dtype_size(dtype), what);
 }
 
+/* The diagonal is viewed as a column whose rows are ld + 1 elements apart, so one copy sets it in any memory. */
 mercer_status mrc_set_identity(mrc_backend *backend, const mercer_matrix *a)
 {
     mercer_matrix diagonal = *a;
@@ -77,6 +78,8 @@ mercer_status mrc_set_identity(mrc_backend *backend, const mercer_matrix *a)
     return backend->ops->copy(backend, &diagonal, &host);
 }
 
+/* Only MRC_CUDA is checked by the backend. Every other kind of memory, also an invalid one, goes to the check of host
+   matrices, which accepts host memory only. */
 mercer_status mrc_backend_check_matrix(mrc_backend *backend, const char *name, const mercer_matrix *matrix, int accept)
 {
     mrc_memory memory = matrix ? matrix->memory : MRC_HOST;
@@ -92,6 +95,8 @@ mercer_status mrc_backend_check_matrix(mrc_backend *backend, const char *name, c
     return backend->ops->check_memory(backend, name, matrix);
 }
 
+/* On a device one scan finds the first element that is not finite. Only that element is copied to the host, for the
+   message. Bytes are always finite. */
 mercer_status mrc_matrix_check_finite(mrc_backend *backend, const char *name, const mercer_matrix *matrix,
                                       double *largest)
 {
@@ -108,6 +113,8 @@ mercer_status mrc_matrix_check_finite(mrc_backend *backend, const char *name, co
     return mrc_fail_finite(backend->context, name, first / matrix->cols, first % matrix->cols, value);
 }
 
+/* For a kernel of the distance every finite row is in range, so a device matrix is scanned where it is. Other kernels
+   need the lengths of the rows; the whole matrix is copied to the host for them. */
 mercer_status mrc_matrix_check_range(mrc_backend *backend, const mercer_kernel *kernel, const char *name,
                                      const mercer_matrix *x, mercer_dtype real)
 {
@@ -156,8 +163,10 @@ mercer_status mrc_scope_open(mrc_scope *scope, mrc_backend *backend, const merce
 
 /* ---- Origins ------------------------------------------------------------------------------------------------- */
 
+/* Columns per piece of work. A column belongs to one piece, so its sums are formed in the order of the rows. */
 enum { FLAG_COLUMNS = 64 };
 
+/* rows (n, d) in host memory; sums (3, d) f64: sum x, sum x^2, number of nonzero x. */
 typedef struct flag_sums {
     const mercer_matrix *rows, *sums;
 } flag_sums;

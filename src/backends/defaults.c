@@ -58,6 +58,8 @@ static int64_t default_free_memory(mrc_backend *backend)
     return mrc_free_memory();
 }
 
+/* No packed form exists, so products use the rows as they are. pack_rows stays NULL: callers call it only for a copy
+   that pack_create returned. */
 static mercer_status default_pack_create(mrc_backend *backend, mrc_packed **out, const mercer_kernel *kernel,
                                          const double *origin, const mercer_matrix *like)
 {
@@ -71,6 +73,8 @@ static void default_pack_free(mrc_backend *backend, mrc_packed *packed)
     (void)backend, (void)packed;
 }
 
+/* The elements are in the memory of the backend already. *out refers to them, so they must stay unchanged while it is
+   used. */
 static mercer_status default_stage(mrc_backend *backend, const mercer_matrix *matrix, mercer_matrix *out)
 {
     (void)backend;
@@ -86,6 +90,8 @@ mercer_status mrc_check_copy(mrc_backend *backend, const mercer_matrix *to, cons
                     mrc_dtype_name(from->dtype), mrc_dtype_name(to->dtype));
 }
 
+/* Convert row `source` of `from` to row i of `to`. The last case is f32 to f16, the only other conversion that
+   mrc_check_copy accepts. */
 static void copy_row(const mercer_matrix *to, int64_t i, const mercer_matrix *from, int64_t source)
 {
     if (to->dtype == from->dtype)
@@ -108,6 +114,8 @@ mercer_status mrc_host_copy(mrc_backend *backend, const mercer_matrix *to, const
 
 /* ---- Kernel matrices ----------------------------------------------------------------------------------------- */
 
+/* The columns of k are the first rows of Z; there may be fewer of them than Z has rows. If a callback fails, the values
+   before it have been stored. */
 static mercer_status default_kernel_eval(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *k)
 {
     int64_t d = pair->x->cols;
@@ -129,6 +137,7 @@ static mercer_status default_kernel_eval(mrc_backend *backend, const mrc_pair *p
     return MERCER_OK;
 }
 
+/* One chain of sums in double over the features, rounded once to the type of `sums`. */
 static mercer_status default_kernel_sums(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *sums)
 {
     const double norm = mrc_kernel_norm(pair->kernel);
@@ -165,6 +174,7 @@ static void add_signs(int64_t d, const double *x, const double *z, double value,
         for (int64_t k = 0; k < d; k++) sums[l * d + k] += value * w[l] * (double)((x[k] > z[k]) - (x[k] < z[k]));
 }
 
+/* Sums in double over all centers; row i of Y is rounded once, when all of its centers have been added. */
 static mercer_status default_kernel_signs(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
                                           const mercer_matrix *y)
 {
@@ -189,6 +199,7 @@ static mercer_status default_kernel_signs(mrc_backend *backend, const mrc_pair *
     return MERCER_OK;
 }
 
+/* Sums in double over all pairs, row by row of X. out is also the accumulator. */
 static mercer_status default_feature_sums(mrc_backend *backend, const mrc_feature_sums *job, double *out)
 {
     int64_t d = job->x->cols;
@@ -207,6 +218,8 @@ static mercer_status default_feature_sums(mrc_backend *backend, const mrc_featur
     return MERCER_OK;
 }
 
+/* A kernel of the distance has one value on the whole diagonal, which is evaluated for the first row only. A callback
+   is called for each row. */
 static mercer_status default_kernel_diagonal(mrc_backend *backend, const mercer_kernel *kernel, const mercer_matrix *x,
                                              const mercer_matrix *diagonal)
 {
@@ -245,6 +258,8 @@ static mercer_status default_column_mean(mrc_backend *backend, const mercer_matr
     return MERCER_OK;
 }
 
+/* The comparison is strict, so the first row of Z wins a tie. The first row is always taken, even if its sum is
+   infinite. */
 static mercer_status default_nearest_rows(mrc_backend *backend, const mrc_search *search, int32_t *nearest,
                                           double *sums)
 {
@@ -278,6 +293,7 @@ static mercer_status default_gather_rows(mrc_backend *backend, const mercer_matr
     return MERCER_OK;
 }
 
+/* One copy per row by the backend's own operation, which supports every memory and every conversion. */
 static mercer_status default_scatter_rows(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from,
                                           const int64_t *rows)
 {
@@ -298,6 +314,8 @@ static mercer_status default_scatter_add_rows(mrc_backend *backend, const mercer
     return MERCER_OK;
 }
 
+/* Evaluate as many rows of K at a time as the scratch space holds. They are multiplied before they are stored: the
+   product uses the values before they are rounded to the type of stored->k. */
 static mercer_status default_kernel_rows(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
                                          const mercer_matrix *y, const mrc_stored *stored)
 {
@@ -323,6 +341,9 @@ static mercer_status default_kernel_rows(mrc_backend *backend, const mrc_pair *p
     return MERCER_OK;
 }
 
+/* The scratch space holds some rows of K at a time. K W yields as many rows of Y; K' W adds a term for each block, and
+   only the first one overwrites Y. A block is reused (again) only if it contains all rows, because otherwise the last
+   block has overwritten the first. */
 mercer_status mrc_default_rows_product(mrc_backend *backend, const mrc_stored *stored, bool transpose,
                                        const mercer_matrix *w, const mercer_matrix *y)
 {
@@ -347,6 +368,7 @@ mercer_status mrc_default_rows_product(mrc_backend *backend, const mrc_stored *s
     return MERCER_OK;
 }
 
+/* b == 0 must not read Y: it may be uninitialized, and 0 times NaN is NaN. */
 static mercer_status default_axpby(mrc_backend *backend, double a, const mercer_matrix *x, double b,
                                    const mercer_matrix *y)
 {
@@ -432,6 +454,7 @@ static mercer_status default_change_rows(mrc_backend *backend, const mrc_change 
     return MERCER_OK;
 }
 
+/* Matrices of a device are copied to the host for the loop. The strict comparisons choose the first column for ties. */
 static mercer_status default_row_losses(mrc_backend *backend, const mercer_matrix *f, const mercer_matrix *y,
                                         const double *scale, const double *offset, mrc_row_loss *out)
 {
@@ -486,6 +509,8 @@ static mercer_status default_affine(mrc_backend *backend, const mercer_matrix *t
     return MERCER_OK;
 }
 
+/* Factor each matrix in place, solve L L' X = I in its part of `room`, and copy X back. A matrix that is not positive
+   definite is skipped; the others are still inverted. */
 static mercer_status default_invert(mrc_backend *backend, const mercer_matrix *a, const mercer_matrix *room,
                                     double *least)
 {
@@ -504,6 +529,7 @@ static mercer_status default_invert(mrc_backend *backend, const mercer_matrix *a
     return MERCER_OK;
 }
 
+/* Compute the full matrix; the entries above the diagonal are allowed to have any value. */
 static mercer_status default_gram(mrc_backend *backend, double alpha, const mercer_matrix *a, double beta,
                                   const mercer_matrix *gram)
 {
@@ -512,6 +538,8 @@ static mercer_status default_gram(mrc_backend *backend, double alpha, const merc
 }
 
 /* clang-format off */
+/* Optional operations whose default is the function default_NAME of this file. Operations that may stay NULL are
+   missing. */
 #define PLAIN(X) \
     X(clear) X(free_memory) X(pack_create) X(pack_free) X(stage) X(kernel_eval) X(kernel_sums) X(kernel_of_sums) \
     X(kernel_signs) X(feature_sums) X(kernel_diagonal) X(row_sqnorms) X(column_mean) X(nearest_rows) X(gather_rows) \
@@ -525,6 +553,7 @@ void mrc_backend_fill_defaults(mrc_backend_ops *ops)
 #define FILL(operation) \
     if (!ops->operation) ops->operation = default_##operation;
     PLAIN(FILL)
+    /* defaults with other names, and split_gemm, whose default is a required operation */
     if (!ops->eigen_top) ops->eigen_top = mrc_default_eigen_top;
     if (!ops->cholesky) ops->cholesky = mrc_default_cholesky;
     if (!ops->triangular_solve) ops->triangular_solve = mrc_default_triangular_solve;

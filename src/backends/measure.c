@@ -18,6 +18,7 @@
 
 #include <math.h>
 
+/* PATTERN_ROWS random rows are generated on the host and repeated to fill the operands. */
 enum { RUNS = 5, PATTERN_ROWS = 1024 };
 
 typedef struct measuring {
@@ -50,6 +51,7 @@ static mercer_status time_runs(measuring *self, measured_work work, double secon
     return MERCER_OK;
 }
 
+/* Set *best to the seconds of the fastest run. */
 static mercer_status time_best(measuring *self, measured_work work, double *best)
 {
     double seconds[RUNS];
@@ -71,6 +73,7 @@ static mercer_status repeat(measuring *self, const mercer_matrix *to, const merc
     return MERCER_OK;
 }
 
+/* Fill contiguous points with random bytes, or with floats in [-1, 1) that are exact multiples of 2^-23. */
 static void fill_pattern(const mercer_matrix *points)
 {
     mrc_rng rng = {1, 1};
@@ -83,6 +86,8 @@ static void fill_pattern(const mercer_matrix *points)
     }
 }
 
+/* Allocate and fill X (m, d), Z (p, d), W (p, c) and Y (m, c) in the memory of the backend. The pattern is as wide as
+   the wider of d and c, and points and weights are views of its first columns. The scope owns everything. */
 static mercer_status make_operands(measuring *self)
 {
     mrc_backend *backend = self->backend;
@@ -118,6 +123,7 @@ static mercer_status multiply_shape(measuring *self)
     return self->backend->ops->kernel_matmul(self->backend, &pair, &self->w, &self->y, false);
 }
 
+/* Compute X Z' (m, p) into self->products. Points that were converted (a, b) take precedence over the originals. */
 static mercer_status multiply_plainly(measuring *self)
 {
     mrc_backend *backend = self->backend;
@@ -128,6 +134,10 @@ static mercer_status multiply_plainly(measuring *self)
     return backend->ops->gemm(backend, &job);
 }
 
+/* Measure X Z' without a kernel function: with the backend's own baseline in the type of the points, or in half
+   precision if products are fast; otherwise with gemm, which has only float and double. Products of bytes are 32-bit
+   integers. The caller releases self->products, also after an error. *seconds is 0 if the vendor's library rejects the
+   sizes. */
 static mercer_status measure_gemm_baseline(measuring *self, double *seconds)
 {
     mrc_backend *backend = self->backend;
@@ -162,6 +172,7 @@ static mercer_status copy_out(measuring *self)
     return self->backend->ops->copy(self->backend, &self->batch, &self->x);
 }
 
+/* Measure bytes per second to and from the device. In host memory nothing is copied, and both speeds stay 0. */
 static mercer_status measure_copies(measuring *self, mercer_speed *out)
 {
     double bytes = (double)(self->x.rows * self->x.cols * mrc_dtype_size(self->x.dtype)), in, back;
@@ -192,6 +203,7 @@ mercer_status mrc_measure_speed(mrc_backend *backend, mercer_speed *out, const m
 
 /* ---- Rate for plans ---------------------------------------------------------------------------------------------- */
 
+/* Rows of the square matrices, and number of timed products. A product has 2 RATE_SIZE^3 flops, about 0.1 G. */
 enum { RATE_SIZE = 384, RATE_REPEATS = 3 };
 
 /* Take the best of RATE_REPEATS products of two square matrices. */

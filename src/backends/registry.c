@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Device numbers from this one on are rejected as invalid. */
 enum { MOST_DEVICES = 1024 };
 
 #ifdef MERCER_HAVE_CUDA
@@ -48,6 +49,7 @@ static const mrc_backend_ops *find_backend(const char *name, int *device)
     return NULL;
 }
 
+/* List the names of the backends in this build, so that a missing one is visible. */
 static mercer_status fail_unknown_backend(mercer_context *context, const char *name)
 {
     char names[256] = "";
@@ -59,6 +61,8 @@ static mercer_status fail_unknown_backend(mercer_context *context, const char *n
                     names);
 }
 
+/* Create a backend with a completed copy of its table. If create fails it has released its own resources, and the scope
+   releases the struct; destroy is not called. */
 static mercer_status make_backend(mrc_backend **out, mercer_context *context, const mrc_backend_ops *ops, int device)
 {
     if (ops->api_version != MRC_BACKEND_API)
@@ -101,6 +105,7 @@ mercer_status mrc_backend_create(mrc_backend **out, mercer_context *context, con
     return make_backend(out, context, ops, device);
 }
 
+/* The default backend opens no device. Another one may, unless its quick check finds none. */
 static bool may_be_slow(const mrc_backend_ops *ops)
 {
     return ops != mrc_backend_registry[0] && (!ops->may_be_here || ops->may_be_here());

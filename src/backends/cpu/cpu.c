@@ -65,6 +65,8 @@ static mercer_status kernel_sums(mrc_backend *backend, const mrc_pair *pair, con
     return mrc_product_run(&product, backend);
 }
 
+/* One pass yields both results: rows of K for the cache, rounded to its type, and Y from the values before that
+   rounding. */
 static mercer_status kernel_rows(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
                                  const mercer_matrix *y, const mrc_stored *stored)
 {

@@ -16,6 +16,7 @@
 
 #include <math.h>
 
+/* Row i of a block is in panel i / nr. A panel has nr distances, followed by nr indices. */
 void mrc_nearest_begin(const mrc_product *product, double *totals, int64_t rows)
 {
     const int64_t nr = product->nr;
@@ -44,6 +45,7 @@ void mrc_nearest_write(const mrc_product *product, const double *totals, int64_t
     }
 }
 
+/* The driver yields two results per row of X, a distance and an index, instead of sums. */
 mercer_status mrc_cpu_nearest_rows(mrc_backend *backend, const mrc_search *search, int32_t *nearest,
                                    double *sqdistances)
 {

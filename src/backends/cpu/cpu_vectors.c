@@ -38,6 +38,8 @@ static void copy_row(const row_job *self, int64_t row)
         mrc_load_row_f32(from, source, mrc_row(to, i));
 }
 
+/* A piece of parallel work: ROWS_EACH rows of the side that is not indexed. Scattered rows are distinct, so two pieces
+   never write the same row. */
 static void copy_rows(void *argument, int64_t piece, int worker)
 {
     (void)worker;
@@ -168,6 +170,7 @@ mercer_status mrc_cpu_scale_columns(mrc_backend *backend, const mercer_matrix *x
 
 /* ---- Sums ------------------------------------------------------------------------------------------------------- */
 
+/* One sum in double per column, over the rows in order. It runs on the calling thread. */
 mercer_status mrc_cpu_column_dots(mrc_backend *backend, const mercer_matrix *x, const mercer_matrix *y, double *out)
 {
     (void)backend;

@@ -19,11 +19,15 @@ static mercer_status check_blas_size(mercer_context *context, const mercer_matri
 
 typedef struct eigen_job {
     lapack_int n, q, lda;
+    /* a is the caller's matrix, which LAPACK destroys. columns are the eigenvectors; support, their nonzero ranges, is
+       required by dsyevr but not used. */
     double *a, *all_values, *columns, *work; /* (n, lda), (n), (q, n), (lwork) */
     lapack_int *support, *iwork;             /* (2 q), (liwork) */
     lapack_int lwork, liwork;
 } eigen_job;
 
+/* Call dsyevr for eigenpairs n - q + 1 .. n in ascending order, with its default tolerance (0). lwork = liwork = -1:
+   store the sizes of the workspace in *work and *iwork instead. */
 static lapack_int call_dsyevr(const eigen_job *job, lapack_int lwork, lapack_int liwork, double *work,
                               lapack_int *iwork)
 {

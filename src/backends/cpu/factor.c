@@ -29,6 +29,7 @@ static double *at(const mercer_matrix *a, int64_t i, int64_t j)
     return (double *)mrc_row(a, i) + j;
 }
 
+/* Return the number of rows of diagonal block number `block`: BLOCK, or fewer for the last one. */
 static int block_size(int64_t n, int64_t block)
 {
     return (int)mrc_min(BLOCK, n - block * BLOCK);
@@ -197,6 +198,7 @@ mercer_status mrc_cpu_cholesky(mrc_backend *backend, const mercer_matrix *a, int
             *bad += first;
             return MERCER_OK;
         }
+        /* The rows below are solved with the factor in double; only then is it rounded to the type of A. */
         MRC_TRY(open_block(backend, &panel, room ? room + size * size : NULL, &panel_of));
         MRC_TRY(solve_triangle(backend, &triangle_of, false, true, &panel_of));
         MRC_TRY(close_block(backend, &panel, &panel_of));

@@ -118,7 +118,8 @@ static void copy_whole(int64_t deep, int64_t bytes, const char *at, int64_t step
     }
 }
 
-/* Pack `width` rows of a side, starting at row `first`; rows beyond its end are zeros. */
+/* Pack `width` rows of a side, starting at row `first`; rows beyond its end are zeros. Only an incomplete panel of
+   contiguous rows needs staging (width, deep): the transposition reads full panels. */
 static void pack_side(const gemm *self, const side *from, int64_t first, int64_t width, char *staging, char *panel)
 {
     const int64_t size = self->size, deep = self->deep, ld = from->ld, count = mrc_min(width, from->count - first);
@@ -159,7 +160,8 @@ static void blend(const gemm *self, int64_t rows, int64_t columns, int64_t width
         ops->blend_f32(rows, columns, width, tile, (float)self->alpha, (float)beta, c, self->down, self->across);
 }
 
-/* Compute one tile of C, starting at `row` and `column`. */
+/* Compute one tile of C, starting at `row` and `column`; skip it if it is above the diagonal and only the lower
+   triangle is requested. tile: scratch space (mr, nr). left, right: packed panels of mr and nr rows. */
 static void multiply_tile(const gemm *self, const void *left, const void *right, void *tile, int64_t row,
                           int64_t column)
 {
@@ -246,7 +248,7 @@ static void run_broad(gemm *self, int threads)
 
 /* ---- Narrow -------------------------------------------------------------------------------------------------- */
 
-/* Copy the rows of the left side, each contiguous. */
+/* Copy the current part of the rows of the left side to own->left (count, deep), each contiguous. */
 static void copy_left(const gemm *self, const space *own)
 {
     const int64_t size = self->size, step = self->left.by_rows ? size : self->left.ld * size;
@@ -273,7 +275,8 @@ static void multiply_lone(const gemm *self, const space *own, int64_t column, in
     }
 }
 
-/* Compute columns of C for one or two rows of the left side, without packing. */
+/* Compute columns begin .. end - 1 of C for one or two rows of the left side. If the columns of the right side are
+   adjacent in memory, they are read in place; otherwise panels of nr are transposed first. */
 static void lone_columns(const gemm *self, const space *own, int64_t begin, int64_t end)
 {
     copy_left(self, own);
@@ -319,7 +322,7 @@ static void run_narrow(gemm *self, int threads)
 
 /* ---- Entry --------------------------------------------------------------------------------------------------- */
 
-/* C = beta C. */
+/* C = beta C. beta == 0 must store zeros without reading C, which blend does. */
 static void scale_c(const gemm *self)
 {
     const double zero = 0;
@@ -344,7 +347,8 @@ static void swap_sides(gemm *self)
     self->lower = false; /* with so few rows, skipping a triangle saves nothing */
 }
 
-/* Choose the case, allocate the scratch space and compute. */
+/* Choose the case, allocate the scratch space and compute. A worker has a part of the left side, two panels (the packed
+   one and staging) and a tile; in the broad case all workers share the packed columns of the right side. */
 static mercer_status run_gemm(gemm *self, mrc_backend *backend)
 {
     mrc_arena *arena = &((mrc_cpu *)backend->state)->arena;
@@ -370,7 +374,8 @@ static mercer_status run_gemm(gemm *self, mrc_backend *backend)
     return MERCER_OK;
 }
 
-/* Describe the product to the driver; empty products and alpha = 0 need no micro-kernel. */
+/* Describe the product to the driver; empty products and alpha = 0 need no micro-kernel. The left side has the rows of
+   op(A), which are contiguous unless A is transposed; the right side has the columns of op(B), contiguous if B is. */
 static mercer_status start_gemm(mrc_backend *backend, const mrc_gemm *job, bool lower)
 {
     const mrc_ukernels *uk = &((mrc_cpu *)backend->state)->uk;

@@ -48,6 +48,8 @@ static bool may_have_groups(const mrc_product *product)
            product->x->rows >= (product->direct ? LEAST_ROWS_DIFFERENCES : LEAST_ROWS);
 }
 
+/* Per worker: a struct and three arrays of d elements of at most 8 bytes (row, level, before). After these: value_at,
+   group_at and the lengths of the runs, at most 3 d + 2 integers. */
 int64_t mrc_groups_bytes(const mrc_product *product, int threads)
 {
     int64_t d = product->d;
@@ -87,7 +89,9 @@ static int64_t group_end(const mrc_product *product, const mrc_scan *scan, int64
     return k;
 }
 
-/* Fill the tables of groups; return false if groups would not save enough work. */
+/* Fill the tables of groups; return false if groups would not save enough work. A group takes one value and one index,
+   and its index is `cost` - 1 times as expensive as a value. A new pair of lengths (ungrouped features, groups) starts
+   where an ungrouped feature follows a group. */
 static bool form_groups(const mrc_product *product, const mrc_scan *scan, mrc_groups *groups, int32_t *lengths)
 {
     const int64_t d = product->d, cost = mrc_max(2, product->uk->group_cost);
@@ -130,6 +134,8 @@ static void lay_out(const mrc_product *product, mrc_scan *scans, int threads, mr
     *lengths = groups->group_at + d;
 }
 
+/* A sample of Z decides first whether a scan of all rows can pay off, because further rows can only split groups. The
+   final groups come from every row of X and Z, so no row has two nonzero values in a group. */
 void mrc_groups_find(mrc_product *product, int threads, void *room)
 {
     mrc_groups *groups = &product->grouping;

@@ -57,6 +57,10 @@ static bool bandwidth_fits_float(const mercer_kernel *kernel)
     return kernel->bandwidth >= 1e-15 && kernel->bandwidth <= 1e15;
 }
 
+/* Set all fields that follow from the types, the kernel and the number of rows of X. Double is used if an operand or
+   the stored K is f64, if bytes have too many features for exact 32-bit sums, or if the bandwidth is outside the range
+   of float. Bytes stay exact integers, except for signs and powers of differences, which have micro-kernels for float
+   and double only. */
 static void choose_arithmetic(mrc_product *product, const mrc_cpu *cpu)
 {
     const mrc_ukernels *uk = &cpu->uk;
@@ -77,6 +81,7 @@ static void choose_arithmetic(mrc_product *product, const mrc_cpu *cpu)
     else
         product->mr = product->bytes ? uk->mr_u8 : product->mr_sum;
     product->group = !product->bytes ? 1 : product->direct ? 8 : uk->group_u8;
+    /* 32-bit words per group: a pair of int16 or 4 bytes fill one word, 8 bytes two, 64 bytes sixteen. */
     int words = product->group >= 8 ? product->group / 4 : 1;
     product->groups = (product->d + product->group - 1) / product->group * words;
     bool sums = product->w && !product->signs;
@@ -94,6 +99,8 @@ static void choose_arithmetic(mrc_product *product, const mrc_cpu *cpu)
     product->map = mrc_map_for(product->kernel);
 }
 
+/* The operands must live as long as the product, which refers to them; k is copied. On return no origin has been found
+   and features are not grouped: mrc_product_run does both. */
 static mercer_status init(mrc_product *product, mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
                           const mercer_matrix *y, const mercer_matrix *k, bool signs)
 {
@@ -140,6 +147,8 @@ static void *take_scratch(char *base, int64_t *used, int64_t bytes)
     return piece;
 }
 
+/* Return the bytes that one worker needs for blocks of block_rows rows, and set *space to its parts. base NULL: only
+   measure; the pointers of *space are then NULL. Large parts that this product does not use have size 0. */
 static int64_t lay_out(const mrc_product *product, int64_t block_rows, char *base, mrc_space *space)
 {
     int64_t used = 0, size = product->type->size, nr = product->nr;
@@ -178,6 +187,8 @@ typedef struct run {
     int64_t sums_count; /* doubles in a set */
 } run;
 
+/* Pack rows first .. first + count - 1 of one side, and zeros up to `width`, into one panel. norms and start are those
+   of the first row of the panel. start is used for bytes only; it is NULL for centers. */
 static void pack_panel(const mrc_product *product, const mercer_matrix *source, int64_t first, int64_t count, int width,
                        bool centers, mrc_space *space, void *panel, void *norms, int32_t *start)
 {
@@ -187,6 +198,8 @@ static void pack_panel(const mrc_product *product, const mercer_matrix *source, 
         product->type->pack(product, source, first, count, width, space->staging, panel, norms);
 }
 
+/* Return the bytes of a packed panel of `width` rows. A row has `groups` words for bytes, otherwise `depth` elements:
+   fewer than d if features are grouped. */
 static int64_t panel_bytes(const mrc_product *product, int width)
 {
     return (product->bytes ? product->groups * 4 : product->depth * product->type->size) * width;
@@ -197,6 +210,7 @@ static int64_t norm_bytes(const mrc_product *product)
     return product->bytes ? 4 : product->type->size;
 }
 
+/* Pack `count` rows of X into panels of nr rows. Their norms are contiguous, in the order of the rows. */
 static void pack_block(const mrc_product *product, mrc_space *space, int64_t first, int64_t count)
 {
     const int nr = product->nr;
@@ -213,6 +227,8 @@ static int64_t packed_centers(const mrc_product *product, int64_t count)
     return product->nearest ? mrc_round_up(count, product->mr) : MRC_TILE_CENTERS;
 }
 
+/* Pack the centers of a tile and their weights. Centers after the last one are zeros with weight 0: they have kernel
+   values, but add nothing to the sums. */
 static void pack_tile(const mrc_product *product, mrc_space *space, int64_t first, int64_t count)
 {
     const int mr = product->mr;
@@ -345,6 +361,8 @@ static void write_totals(const mrc_product *product, const double *totals, int64
     if (product->w && !atomic_load(&product->callback_failed)) write_sums(product, totals, x_first, x_count);
 }
 
+/* A piece of parallel work: pack a block of X, go through all tiles in order, write the results. After a failed
+   callback no further tile starts, in any piece, and the rows of Y of this block are not written. */
 static void do_block(void *argument, int64_t block, int worker)
 {
     run *self = argument;
@@ -366,6 +384,8 @@ static void do_block(void *argument, int64_t block, int worker)
     write_totals(product, space->total_sums, first, count);
 }
 
+/* A piece of parallel work if X is a single block: one tile, with its own set of sums. Each worker packs X into its own
+   scratch space, once, before its first tile. */
 static void do_tile_of_group(void *argument, int64_t index, int worker)
 {
     run *self = argument;
@@ -450,6 +470,9 @@ static int64_t choose_block_rows(const mrc_product *product, int threads, bool b
     return mrc_round_up(by_tiles ? m : share, product->nr);
 }
 
+/* Tiles are the parallel pieces only if X fits one block and there are several tiles and threads. Otherwise blocks are,
+   and each worker has its own sums. The groups of features are found last, because they depend on the origin: zeros
+   must be zeros after centering. */
 mercer_status mrc_product_run(mrc_product *product, mrc_backend *backend)
 {
     mrc_arena *arena = &((mrc_cpu *)backend->state)->arena;
@@ -464,6 +487,8 @@ mercer_status mrc_product_run(mrc_product *product, mrc_backend *backend)
     int64_t group = by_tiles ? mrc_min(in_flight, tile_count(product)) : 0;
     run self = {.product = product, .block_rows = block_rows, .sums_count = product->results * block_rows};
 
+    /* All memory is reserved before the loops, so workers never allocate: scratch spaces, the sets of sums of a group
+       of tiles and one set for the totals, the origin, and the tables of groups. */
     mrc_space measured;
     int64_t space_bytes = lay_out(product, block_rows, NULL, &measured),
             spaces_bytes = threads * (int64_t)sizeof measured;

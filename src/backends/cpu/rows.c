@@ -39,7 +39,8 @@ typedef struct rows_job {
     int64_t space_bytes; /* bytes of one of them */
 } rows_job;
 
-/* Return n: outputs first .. first + n - 1 form a group, which is processed together. */
+/* Return n: outputs first .. first + n - 1 form a group, which is processed together. The outputs are divided into as
+   few groups as the micro-kernel allows, of nearly equal size: 13 outputs with at most 12 per group are 7 and 6. */
 static int group_at(const rows_job *self, int64_t first)
 {
     int64_t c = self->w->cols, groups = (c + self->uk->rows_group - 1) / self->uk->rows_group;
@@ -69,7 +70,7 @@ static void pack_chunk(void *argument, int64_t chunk, int worker)
     }
 }
 
-/* Add the 16 chains of one row and output in a fixed order. */
+/* Add the 16 chains of one row and output in a fixed order: halves onto halves, in place. */
 static double add_lanes(float *lanes)
 {
     for (int width = LANES / 2; width > 0; width /= 2)
@@ -77,6 +78,8 @@ static double add_lanes(float *lanes)
     return (double)lanes[0];
 }
 
+/* Scratch space of a worker: 16 chains and a sum in double for each of its rows and outputs, and the address of each
+   row at the current columns. */
 typedef struct forward_space {
     float sums[ROWS_EACH][MOST_GROUP * LANES];
     double totals[ROWS_EACH][MOST_GROUP];
@@ -84,6 +87,7 @@ typedef struct forward_space {
     const void *at[ROWS_EACH];
 } forward_space;
 
+/* Add the chains of all rows to their totals and start new ones, which bounds the length of a float chain. */
 static void flush_lanes(forward_space *space, int64_t rows, int n)
 {
     for (int64_t i = 0; i < rows; i++)
@@ -91,7 +95,8 @@ static void flush_lanes(forward_space *space, int64_t rows, int n)
     memset(space->sums, 0, (size_t)rows * sizeof space->sums[0]);
 }
 
-/* Compute outputs first .. first + n - 1 of `rows` rows. */
+/* Compute outputs first .. first + n - 1 of rows row .. row + rows - 1: all columns of K in chunks that stay in L1,
+   with the last, incomplete vector of columns from a padded copy, because the micro-kernel reads full vectors. */
 static void dots_of_rows(const rows_job *self, forward_space *space, int64_t row, int64_t rows, int64_t first, int n)
 {
     const int64_t whole = self->p / LANES * LANES, stride = MOST_GROUP * LANES;
@@ -137,6 +142,8 @@ static void forward_rows(rows_job *self, int threads)
 
 enum { WIDEST_STRIP = 32 };
 
+/* Scratch space of a worker, for one strip of columns of K and one group of outputs: (outputs, strip) chains and sums
+   in double, and the address of each row. */
 typedef struct transpose_space {
     float sums[MOST_GROUP * WIDEST_STRIP];
     double totals[MOST_GROUP * WIDEST_STRIP];
@@ -184,6 +191,7 @@ static void transpose_piece(void *argument, int64_t piece, int worker)
             sums_of_strip(self, space, k, first, group_at(self, first));
 }
 
+/* Pack the weights by groups, row after row, once for all workers; then compute pieces of columns of K in parallel. */
 static void transpose_rows(rows_job *self, int threads)
 {
     for (int64_t first = 0; first < self->w->cols; first += group_at(self, first)) {
@@ -198,6 +206,8 @@ static void transpose_rows(rows_job *self, int threads)
 
 /* ---- Entry --------------------------------------------------------------------------------------------------- */
 
+/* Float weights with stored rows in float or half precision are multiplied in place and need no scratch space of the
+   caller. All other types use the default, which gathers the rows there. */
 mercer_status mrc_cpu_rows_product(mrc_backend *backend, const mrc_stored *stored, bool transposed,
                                    const mercer_matrix *w, const mercer_matrix *y)
 {

@@ -27,6 +27,7 @@ static void TYPED(load)(const mrc_product *product, const mercer_matrix *source,
     LOAD_ROW(source, i, row);
 }
 
+/* Load row i and subtract the origin, if there is one, in REAL. */
 static void TYPED(load_centered)(const mrc_product *product, const mercer_matrix *source, int64_t i, REAL *row)
 {
     TYPED(load)(product, source, i, row);
@@ -41,6 +42,7 @@ static const REAL *TYPED(see)(const mrc_product *product, const mercer_matrix *s
     return room;
 }
 
+/* Add row i to the statistics of groups, as it will be packed: converted and centered. */
 static void TYPED(scan)(const mrc_product *product, const mercer_matrix *source, int64_t i, mrc_scan *scan)
 {
     product->uk->panel->TYPED(scan)(product->d, TYPED(see)(product, source, i, scan->row), scan->before, scan->level);
@@ -62,6 +64,9 @@ static double TYPED(level)(const mrc_scan *scan, int64_t k)
     return (double)((const REAL *)scan->level)[k];
 }
 
+/* staging contains `width` rows of d elements and one more row for centering; grouped rows use their first `depth`
+   elements. Rows from `count` on are zeros. The norm of a row is the sum over its values, without the indices of
+   groups. */
 static void TYPED(pack)(const mrc_product *product, const mercer_matrix *source, int64_t first, int64_t count,
                         int width, void *staging, void *panel, void *norms)
 {
@@ -106,6 +111,8 @@ static void TYPED(spread_weights)(const REAL *from, int64_t columns, int mr, REA
     for (int k = 0; k < mr && column < columns; k++) out[k] = column + k < columns ? from[column + k] : 0;
 }
 
+/* panels (c_panels, 240, mr): outputs are divided into panels of mr, and the last panel is padded with zeros. Rows of
+   centers after the last one are zeros, so that padding never contributes to a sum. */
 static void TYPED(pack_weights)(const mrc_product *product, int64_t first, int64_t count, void *panels)
 {
     const mercer_matrix *w = product->w;
@@ -125,6 +132,7 @@ static void TYPED(pack_weights)(const mrc_product *product, int64_t first, int64
     }
 }
 
+/* out (mr, nr): products of one panel of centers with one panel of X, or sums of |differences|^norm. */
 static void TYPED(dot_panel)(const mrc_product *product, const void *z_panel, const void *x_panel, void *out)
 {
     if (product->grouped)
@@ -137,6 +145,9 @@ static void TYPED(dot_panel)(const mrc_product *product, const void *z_panel, co
         product->uk->panel->TYPED(powers)(product->d, product->norm, product->mr, product->nr, z_panel, x_panel, out);
 }
 
+/* Compute values (m, x_step) and, for products, norms (240) for the centers of a tile, `lanes` at a time. Centers of
+   another type are converted to staging first; those of type REAL are read in place, and the micro-kernel subtracts the
+   origin. */
 static void TYPED(few_products)(const mrc_product *product, mrc_space *space, const mrc_tile_position *place)
 {
     const mercer_matrix *z = product->z;
@@ -159,6 +170,8 @@ static void TYPED(few_products)(const mrc_product *product, mrc_space *space, co
     }
 }
 
+/* Recompute squared distances that are too small for their rounding error, from the coordinates and in double. The test
+   is also false for infinite norms, so pairs whose products overflowed are recomputed, too. */
 static void TYPED(redo_near_pairs)(const mrc_product *product, mrc_space *space, const mrc_tile_position *place)
 {
     const REAL *x_norms = place->x_norms, *z_norms = space->z_norms;
@@ -185,6 +198,8 @@ static double TYPED(argument_at)(const mrc_product *product, const mrc_space *sp
     return product->bytes && !product->on_distance ? space->dots[at] : (double)((const REAL *)space->values)[at];
 }
 
+/* Call the user's function once for the whole panel of the tile. Its block is row-major, one row per row of X:
+   (x_count, z_count), and contains distances or inner products in double. Return false if it reports failure. */
 static bool TYPED(map_callback)(const mrc_product *product, mrc_space *space, const mrc_tile_position *place)
 {
     REAL *values = space->values;
@@ -251,6 +266,7 @@ static void TYPED(map_angular)(const mrc_product *product, mrc_space *space, con
     const bool few = product->few;
     const int64_t rows = few ? place->x_count : place->z_count, width = few ? place->z_count : place->x_count;
     const int64_t step = few ? place->x_step : place->z_step;
+    /* A row of the tile has one norm (down), its columns have `width` of them (across). */
     const void *across_norms = few ? space->z_norms : place->x_norms,
                *down_norms = few ? place->x_norms : space->z_norms;
     double across[MRC_TILE_CENTERS], dots[MRC_TILE_CENTERS], out[MRC_TILE_CENTERS];
@@ -301,6 +317,8 @@ static void TYPED(prepare_arguments)(const mrc_product *product, mrc_space *spac
         TYPED(redo_near_pairs)(product, space, place);
 }
 
+/* The forms are tried from the fastest to the most general one: vectors in REAL, vectors in double, a callback, angular
+   kernels in vectors of double, single values. All but the first are evaluated in double and rounded once. */
 static bool TYPED(finish)(const mrc_product *product, mrc_space *space, const mrc_tile_position *place)
 {
     TYPED(prepare_arguments)(product, space, place);
@@ -346,6 +364,8 @@ static void TYPED(store_row)(const mrc_product *product, int64_t row, int64_t fi
         for (int64_t j = 0; j < columns; j++) ((float *)to)[first + j] = (float)values[j];
 }
 
+/* Store the columns of the tile that K has, which may be fewer than z_count. K is row-major; a tile is center-major
+   unless X has few rows. */
 static void TYPED(store)(const mrc_product *product, const mrc_space *space, const mrc_tile_position *place)
 {
     const REAL *values = space->values;
@@ -359,6 +379,8 @@ static void TYPED(store)(const mrc_product *product, const mrc_space *space, con
         TYPED(store_row)(product, place->x_first + i, place->z_first, columns, values + i * step);
 }
 
+/* Squared distances of bytes are compared as integers, exactly. result (2, nr): distances, then indices of centers as
+   doubles, which are exact as well. */
 static void TYPED(nearest)(const mrc_product *product, mrc_space *space, const mrc_tile_position *place, double *result)
 {
     const mrc_panel_ops *panel = product->uk->panel;
@@ -376,6 +398,8 @@ static void TYPED(nearest)(const mrc_product *product, mrc_space *space, const m
     for (int i = 0; i < nr; i++) result[nr + i] = (double)(place->z_first + space->nearest[i]);
 }
 
+/* Add W' K for all outputs, one panel of mr_sum outputs at a time. The chain in REAL has the length of a tile, so the
+   partial sums of a tile depend neither on its position nor on the split of X. */
 static void TYPED(multiply)(const mrc_product *product, const mrc_space *space, double *sums)
 {
     const int64_t size = (int64_t)product->mr_sum * product->nr;
@@ -388,6 +412,8 @@ static void TYPED(multiply)(const mrc_product *product, const mrc_space *space, 
     }
 }
 
+/* For each output, multiply the values of the tile by its weights, then add them with the signs of the differences.
+   Padding centers have weighted value 0, even where their kernel value is not finite. */
 static void TYPED(add_signs)(const mrc_product *product, const mrc_space *space, const mrc_tile_position *place,
                              const void *x_panel, double *sums)
 {
@@ -414,6 +440,8 @@ static void TYPED(few_weights)(const mercer_matrix *w, int64_t first, int64_t co
         TYPED(load_weights)(w, first + j, column, columns, MRC_FEW_OUTPUTS, out);
 }
 
+/* sums (c, m) += W' K for the existing centers of the tile only: the values of the padding lanes repeat the last
+   center. Chains are those of `multiply`, in which padding adds zeros. */
 static void TYPED(few_multiply)(const mrc_product *product, mrc_space *space, const mrc_tile_position *place,
                                 double *sums)
 {

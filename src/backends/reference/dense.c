@@ -16,6 +16,7 @@
 #include <float.h>
 #include <math.h>
 
+/* Far above the usual 6 to 10 sweeps; a matrix that needs more is an error. */
 enum { JACOBI_SWEEPS = 60 };
 
 static double *row_f64(const mercer_matrix *a, int64_t i)
@@ -41,6 +42,8 @@ static void rotate(const mercer_matrix *a, double *vt, int64_t i, int64_t j)
     double *ai = row_f64(a, i), *aj = row_f64(a, j);
     if (ai[j] == 0) return;
     double theta = (aj[j] - ai[i]) / (2 * ai[j]);
+    /* The tangent of the smaller of the two angles, at most 45 degrees. If theta^2 overflows, t is 0: A[i][j] is then
+       negligible next to the difference of the diagonal entries. */
     double t = (theta >= 0 ? 1 : -1) / (fabs(theta) + sqrt(1 + theta * theta));
     double c = 1 / sqrt(1 + t * t), s = t * c;
     for (int64_t k = 0; k < n; k++) { /* columns */
@@ -82,6 +85,8 @@ static bool nearly_diagonal(const mercer_matrix *a)
     return off <= DBL_EPSILON * DBL_EPSILON * all;
 }
 
+/* Rows of vt are the eigenvectors. The vectors found so far are stored even if the sweeps do not converge, but the call
+   then fails with MERCER_ERROR_NUMERIC. */
 mercer_status mrc_default_eigen_top(mrc_backend *backend, const mercer_matrix *a, int64_t q, double *values,
                                     const mercer_matrix *vectors)
 {
@@ -109,6 +114,7 @@ mercer_status mrc_default_eigen_top(mrc_backend *backend, const mercer_matrix *a
                     (int)JACOBI_SWEEPS);
 }
 
+/* Row i needs the rows before it only. `sum > 0` is false for NaN, so a NaN in A ends the factorization as well. */
 mercer_status mrc_default_cholesky(mrc_backend *backend, const mercer_matrix *a, int64_t *bad)
 {
     (void)backend;
@@ -132,6 +138,8 @@ mercer_status mrc_default_cholesky(mrc_backend *backend, const mercer_matrix *a,
     return MERCER_OK;
 }
 
+/* Each step computes one row of X from those already computed: from the first row down for L, from the last row up for
+   L'. L' is read from the columns of L. */
 mercer_status mrc_default_triangular_solve(mrc_backend *backend, const mercer_matrix *l, bool transpose,
                                            const mercer_matrix *b)
 {

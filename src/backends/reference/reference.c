@@ -63,6 +63,7 @@ static mercer_status kernel_matmul(mrc_backend *backend, const mrc_pair *pair, c
     return MERCER_OK;
 }
 
+/* No column of K is cached, so kernel_transpose computes all of them again. */
 static mercer_status kernel_forward(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
                                     const mercer_matrix *f, mrc_cached_block *kept)
 {

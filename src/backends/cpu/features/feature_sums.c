@@ -20,6 +20,8 @@
 
 #include <string.h>
 
+/* Rows of X per block; centers per strip; sums that a micro-kernel returns; chains that it uses, each over every 64th
+   center. */
 enum { ROWS = 32, STRIP = 512, LANES = 16, CHAINS = 64 };
 
 typedef struct feature_job {

@@ -37,7 +37,9 @@ static double TYPED(add_lanes)(const REAL *sums)
     return sum;
 }
 
-/* Return the sum for one feature over the pairs of rows x (rows) and centers z (width). */
+/* Return the sum for one feature over the pairs of rows x (rows) and centers z (width). If fewer than half of the rows
+   are nonzero, a first call takes the term of x = 0 with the summed weights, a second one the corrections of those
+   rows. */
 static double TYPED(sum_feature)(const feature_job *self, const space *at, int64_t rows, const REAL *x, const REAL *z,
                                  int64_t width)
 {

@@ -43,6 +43,8 @@ static const row rows[] = {
     X(panel)
 /* clang-format on */
 
+/* Entries are taken field by field, so an instruction set without a row of its own for an operation uses that of a
+   lower one. The order of mrc_isa is the order of capability. */
 mrc_ukernels mrc_ukernels_for(mrc_isa isa)
 {
     mrc_ukernels best = {0};
@@ -65,6 +67,7 @@ typedef enum form { NO_FORM, FORM_FLOAT, FORM_DOUBLE, FORM_SAME, FORM_POWER, FOR
    the value is 0. */
 #define LEAST_FLOAT_EXPONENT 0.2
 
+/* Return true for the kernels exp(-t^b) and their slopes, whose float form takes the power from a logarithm. */
 static bool is_stretched(int32_t id)
 {
     int32_t base = mrc_kernel_base(id);

@@ -189,15 +189,18 @@ typedef struct mrc_panel_ops {
     /* c[j] = sum_k a[k] b[k * ld + j] for j < width <= 64, each one chain of FMAs over k < depth, as in a product */
     void (*chains_f32)(int64_t depth, int64_t width, const float *a, const float *b, int64_t ld, float *c);
     void (*chains_f64)(int64_t depth, int64_t width, const double *a, const double *b, int64_t ld, double *c);
-    /* L X = X for packed columns, x[j * width + r] of column r, width <= 32: L_jk (k <= j) at l[j * down + k * across],
-       x_j = (x_j - L_j0 x_0 - L_j1 x_1 - ...) / L_jj, one chain of FMAs */
+    /* Replace packed columns X by L^-1 X, x[j * width + r] of column r, width <= 32: L_jk (k <= j) at
+       l[j * down + k * across], x_j = (x_j - L_j0 x_0 - L_j1 x_1 - ...) / L_jj, one chain of FMAs. Negative steps read
+       a transposed triangle from its last row. */
     void (*solve)(int64_t n, int64_t width, const double *l, int64_t down, int64_t across, double *x);
     /* ntk or nngp of inner products with one row of squared norm `down`; the other norms are across[i] */
     void (*angular)(const mrc_map *map, int64_t count, const double *dots, const double *across, double down,
                     double *out);
 } mrc_panel_ops;
 
-/* The micro-kernels of one instruction set: each entry is the best one in the list that it supports. */
+/* The micro-kernels of one instruction set: each entry is the best one in the list that it supports. mr and nr are the
+   rows of a panel on the broadcast side (centers, or the left factor) and on the vector side (rows of X, or the right
+   factor). */
 typedef struct mrc_ukernels {
     mrc_gemm_f32_fn *gemm_f32;
     int mr_f32, nr_f32;

@@ -75,6 +75,7 @@ static inline UK_ALWAYS void UK_TYPED(write)(UK_VECTOR sum[UK_MR][UK_NV], UK_REA
         for (int v = 0; v < UK_NV; v++) UK_STORE(c + i * UK_NR + v * UK_LANES, sum[i][v]);
 }
 
+/* l1 is a constant in both callers, so the branch in the inner loop disappears. */
 static inline UK_ALWAYS void UK_TYPED(multiply)(bool l1, int64_t depth, const UK_REAL *a, const UK_REAL *b, UK_REAL *c)
 {
     UK_VECTOR sum[UK_MR][UK_NV];
@@ -83,6 +84,8 @@ static inline UK_ALWAYS void UK_TYPED(multiply)(bool l1, int64_t depth, const UK
     UK_TYPED(write)(sum, c);
 }
 
+/* Go through the runs in the order of the features: ungrouped values, then groups. The indices of the groups follow all
+   values of a panel, so they have their own pointers. */
 static inline UK_ALWAYS void UK_TYPED(look_up)(bool l1, const mrc_runs *runs, const UK_REAL *a, const UK_REAL *b,
                                                UK_REAL *c)
 {

@@ -115,7 +115,8 @@ static void UK_PANEL_FN(interleave_f64)(int64_t depth, int64_t width, const doub
         for (int64_t k = 0; k < depth; k++) panel[k * width + r] = rows[r * ld + k];
 }
 
-/* Pack a row of bytes in groups of adjacent features, and sum its values and squares on the way. */
+/* Pack a row of bytes in groups of adjacent features, and sum its values and squares on the way. The panel must have
+   been cleared if d is not a multiple of the group, because the rest of the last group is not written. */
 static void UK_PANEL_FN(pack_u8)(int64_t d, int group, int64_t width, int64_t r, uint8_t flip,
                                  const uint8_t *restrict row, void *restrict panel, int32_t *sum, int32_t *squares)
 {
@@ -199,6 +200,7 @@ static void UK_PANEL_FN(from_half)(int64_t count, const uint16_t *restrict from,
     for (; i < count; i++) to[i] = mrc_half_to_float(from[i]);
 }
 
+/* Rounding to nearest even is part of the instruction, so it does not depend on the rounding mode of the thread. */
 static void UK_PANEL_FN(to_half)(int64_t count, const float *restrict from, uint16_t *restrict to)
 {
     int64_t i = 0;
@@ -213,6 +215,7 @@ static void UK_PANEL_FN(to_half)(int64_t count, const float *restrict from, uint
     for (; i < count; i++) to[i] = mrc_half_from_float(from[i]);
 }
 
+/* Padding rows are not among the `rows`, so every distance is that of an existing center. */
 static void UK_PANEL_FN(nearest_u8)(int64_t rows, int64_t width, const int32_t *restrict dots,
                                     const int32_t *restrict x_norms, const int32_t *restrict z_norms,
                                     int32_t *restrict best, int32_t *restrict at)
@@ -265,7 +268,8 @@ static void UK_PANEL_FN(map_wide_f32)(const mrc_map *map, int64_t count, float *
     }
 }
 
-/* Evaluate the recursion of kernels/formulas.h: S and T of a strip, layer by layer. */
+/* Evaluate the recursion of kernels/formulas.h: S and T of a strip, layer by layer. For a row and itself the cosine is
+   exactly 1; elsewhere rounding may move it out of [-1, 1], so it is clamped. map->b > 0 selects T. */
 static void UK_PANEL_FN(angular)(const mrc_map *map, int64_t count, const double *restrict dots,
                                  const double *restrict across, double down, double *restrict out)
 {

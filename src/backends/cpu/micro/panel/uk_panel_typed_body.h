@@ -130,6 +130,8 @@ static bool TYPED(sqdist)(int64_t rows, int64_t width, REAL *restrict tile, cons
     return suspicious != 0;
 }
 
+/* For each row of a, nr chains of sums over the features. The power is inlined, so that the loop over the width is
+   vectorized. */
 static inline __attribute__((always_inline)) void TYPED(powers_of)(power_of power, int64_t depth, double p, int64_t mr,
                                                                    int64_t nr, const REAL *restrict a,
                                                                    const REAL *restrict b, REAL *restrict c)
@@ -176,6 +178,8 @@ static void TYPED(few_sums)(int64_t count, const REAL *restrict weights, const R
     memcpy(sums, sum, sizeof sum);
 }
 
+/* Selections instead of branches, so that the loop over the columns is vectorized. A NaN never replaces a value,
+   because it compares false. */
 static void TYPED(nearest)(int64_t rows, int64_t width, const REAL *restrict tile, REAL *restrict best,
                            int32_t *restrict at)
 {
@@ -242,6 +246,8 @@ static inline REAL TYPED(cap)(REAL u)
 #define LOG1P MATH(log1p)
 #define CAP   TYPED(cap)
 
+/* Expand MRC_VECTOR_FORMS into the cases of `map`: a loop over the values for each formula in this type. Kernels
+   without a case leave the values unchanged: their value is the argument (SAME), or the caller must not get here. */
 #define FORM(ID, TYPES, first, second, value) FORM_##TYPES(ID, value)
 #define FORM_ANGLE(ID, value)                 /* angular kernels have their own function */
 #define FORM_SAME(ID, value)
@@ -261,6 +267,7 @@ static inline REAL TYPED(cap)(REAL u)
 #define FORM_POWER(ID, value) \
     case MRC_KERNEL_##ID: TYPED(power)(map->degree, a, b, count, values); break;
 
+/* values = (a values + b)^degree by repeated multiplication; each product is rounded. */
 static inline void TYPED(power)(int degree, REAL a, REAL b, int64_t count, REAL *restrict values)
 {
     for (int64_t first = 0; first < count; first += POWER_STRIP) {

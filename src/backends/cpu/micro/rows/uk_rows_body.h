@@ -62,6 +62,7 @@ static inline UK_ALWAYS void dots_of(bool half, int rows, int n, int64_t count, 
             for (int q = 0; q < UK_PARTS; q++) UK_STORE(sums + r * stride + 16 * j + q * UK_LANES, sum[r][j][q]);
 }
 
+/* Two rows at a time share the loads of their weights, if the instruction set has enough registers. */
 static inline UK_ALWAYS void dots_group(bool half, int n, int64_t rows, int64_t count, const void *const *from,
                                         const float *v, float *sums, int64_t stride)
 {
@@ -70,6 +71,8 @@ static inline UK_ALWAYS void dots_group(bool half, int n, int64_t rows, int64_t 
     for (; i < rows; i++) dots_of(half, 1, n, count, from + i, v, sums + i * stride, stride);
 }
 
+/* Sum the rows for n outputs over one strip of columns, with n * UK_WIDE sums in registers. The prefetch addresses the
+   same columns of a later row, because the rows may be far apart. */
 static inline UK_ALWAYS void sums_of(bool half, int n, int64_t rows, const void *const *from, int64_t first,
                                      const float *g, float *out)
 {
@@ -96,6 +99,7 @@ static inline UK_ALWAYS void sums_of(bool half, int n, int64_t rows, const void 
         for (int q = 0; q < UK_WIDE; q++) UK_STORE(out + j * UK_STRIP + q * UK_LANES, sum[j][q]);
 }
 
+/* Each number of outputs has its own code with constant bounds, so that the sums stay in registers. */
 #define UK_EVERY_GROUP(GROUP)  \
     switch (n) {               \
         GROUP(1);              \

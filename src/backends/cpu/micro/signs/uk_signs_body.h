@@ -16,6 +16,8 @@
 #undef UK_NR
 #define UK_NR (UK_NV * UK_LANES)
 
+/* Compute the sums of `count` features, a constant in all callers. z and x point to the first of them; a panel of z has
+   UK_MR centers and all `depth` features. */
 static inline UK_ALWAYS void UK_TYPED(block)(int count, int64_t depth, int64_t panels, const UK_REAL *z,
                                              const UK_REAL *x, const UK_REAL *values, UK_REAL *sums)
 {
