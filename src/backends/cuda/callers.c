@@ -9,6 +9,8 @@
 #include "core/matrix.h"
 #include "core/memory.h"
 
+/* Managed memory is accepted on every device. For host pointers the runtime reports success or an error, depending on
+   the version of CUDA; an error is cleared. */
 mercer_status mrc_cuda_check_memory(mrc_backend *backend, const char *name, const mercer_matrix *matrix)
 {
     struct cudaPointerAttributes found;
@@ -28,6 +30,8 @@ mercer_status mrc_cuda_check_memory(mrc_backend *backend, const char *name, cons
                     name, found.device, own, found.device);
 }
 
+/* Records the event on the stream of the caller and lets the backend wait for it. A stream of another device, or a
+   destroyed one, is an error of the caller. */
 static mercer_status order_streams(mrc_backend *backend, cudaEvent_t event, cudaStream_t other)
 {
     cudaError_t error = cudaEventRecord(event, other);
@@ -39,6 +43,7 @@ static mercer_status order_streams(mrc_backend *backend, cudaEvent_t event, cuda
                     cudaGetErrorString(error), mrc_cuda_of(backend)->device);
 }
 
+/* stream NULL means the legacy default stream. */
 mercer_status mrc_cuda_wait(mrc_backend *backend, void *stream)
 {
     cudaEvent_t event;

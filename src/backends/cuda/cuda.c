@@ -24,6 +24,7 @@ mercer_status mrc_cuda_check(mrc_backend *backend, cudaError_t error, const char
 
 /* ---- The device ---------------------------------------------------------------------------------------------- */
 
+/* Returns the number of devices, 0 without a driver. Initializes the driver. */
 static int devices(void)
 {
     int count = 0;
@@ -50,6 +51,7 @@ static const char *why_none(cudaError_t error)
     return "no NVIDIA driver is installed";
 }
 
+/* Sets *device to the number of the requested device. Fails if there is none with this number. */
 static mercer_status find_device(mrc_backend *backend, int *device)
 {
     int count = 0;
@@ -73,6 +75,9 @@ static uint64_t hash_of_uuid(const struct cudaDeviceProp *properties)
     return place | 1;
 }
 
+/* Opens the device, its stream and pool, then the libraries. On failure the fields that were set remain set, and
+   destroy_cuda releases exactly those. The stream does not synchronize with the legacy default stream, so callers order
+   their own work explicitly (callers.c). */
 static mercer_status open_device(mrc_backend *backend, mrc_cuda *cuda)
 {
     struct cudaDeviceProp properties;
@@ -111,10 +116,12 @@ static mercer_status open_device(mrc_backend *backend, mrc_cuda *cuda)
     return MERCER_OK;
 }
 
+/* Also called after open_device failed, with any prefix of its steps done. The thread that warms the libraries ends
+   first, because it uses their functions; memory is returned to the pool before the pool is trimmed. */
 static void destroy_cuda(mrc_backend *backend)
 {
     mrc_cuda *cuda = mrc_cuda_of(backend);
-    if (cuda->stream) mrc_cuda_select(backend); /* without a stream the device was not opened and owns nothing */
+    if (cuda->stream) mrc_cuda_select(backend); /* without a stream there is no memory on the device */
     atomic_store(&cuda->ending, true);
     mrc_background_stop(cuda->warming);
     if (cuda->stream) cudaStreamSynchronize(cuda->stream);
@@ -137,6 +144,7 @@ static mercer_status create_cuda(mrc_backend *backend)
     return status;
 }
 
+/* Rates are rough constants for the planner. They are not measured on the device in use. */
 static mrc_capabilities cuda_capabilities(const mrc_backend *backend, bool half)
 {
     return (mrc_capabilities){.isa = mrc_cuda_of(backend)->name,

@@ -17,6 +17,7 @@
 
 #include <stdatomic.h>
 
+/* MRC_CUDA_NAME: capacity of the device's name, which has up to 255 characters, and its compute capability. */
 enum { MRC_CUDA_NAME = 320, MRC_CUDA_WIDE = 17 /* fewest columns of W for half-precision products by tiles */ };
 
 /* A block of device memory and its size as counted by the context. */
@@ -25,6 +26,7 @@ typedef struct mrc_cuda_block {
     int64_t bytes;
 } mrc_cuda_block;
 
+/* The ring has this number of parts, each of this number of bytes: 8 MB of page-locked memory per backend. */
 enum { MRC_CUDA_RING_PARTS = 4, MRC_CUDA_RING_PART = 2 << 20 };
 
 /* Page-locked staging memory for copies between host and device: a ring of parts of fixed size (stage.c). */
@@ -35,7 +37,8 @@ typedef struct mrc_cuda_ring_memory {
     cudaEvent_t done[MRC_CUDA_RING_PARTS]; /* per part: recorded after its last copy */
 } mrc_cuda_ring_memory;
 
-/* Staging buffers for the points and targets of two batches: one batch is copied while the other is used. */
+/* Staging buffers for the points and targets of two batches: one batch is copied while the other is used. Both buffers
+   of a slot have locked_bytes bytes or more. */
 enum { MRC_CUDA_SLOTS = 4 };
 typedef struct mrc_cuda_slot {
     mrc_cuda_block device;

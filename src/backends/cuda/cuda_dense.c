@@ -31,6 +31,7 @@ static mercer_status check_solver(mrc_backend *backend, cusolverStatus_t status,
     return mrc_fail(backend->context, MERCER_ERROR_INTERNAL, "cuSOLVER: %s returned %d", what, (int)status);
 }
 
+/* cuSOLVER takes sizes as int; larger ones must not be truncated. */
 static mercer_status check_int_size(mrc_backend *backend, const mercer_matrix *a)
 {
     if (a->rows <= INT_MAX && a->ld <= INT_MAX) return MERCER_OK;
@@ -41,6 +42,8 @@ static mercer_status check_int_size(mrc_backend *backend, const mercer_matrix *a
 
 /* ---- Products ------------------------------------------------------------------------------------------------ */
 
+/* C' = op(B)' op(A)' in column-major order, so the operands are exchanged. Without depth the
+   product is 0, and C is only scaled. */
 mercer_status mrc_cuda_gemm(mrc_backend *backend, const mrc_gemm *job)
 {
     mrc_cuda *cuda = mrc_cuda_of(backend);
@@ -87,6 +90,8 @@ static mercer_status split_dots(mrc_backend *backend, int64_t rows, int64_t cols
     return MERCER_OK;
 }
 
+/* A and B are row-major, so A is the transposed operand for column-major cuBLAS. The three rows of the table are
+   indexed by mrc_cuda_arithmetic. */
 mercer_status mrc_cuda_dots(mrc_backend *backend, mrc_cuda_arithmetic arithmetic, int64_t rows, int64_t cols,
                             int64_t width, const void *a, const void *b, void *dots, int64_t ld)
 {
@@ -127,6 +132,8 @@ static mercer_status find_bad_pivot(mrc_backend *backend, const mercer_matrix *a
     return MERCER_OK;
 }
 
+/* A matrix in host memory is not copied back if a pivot is bad, because its contents are undefined then. The status of
+   potrf is read from the device, which waits for the factorization. */
 mercer_status mrc_cuda_cholesky(mrc_backend *backend, const mercer_matrix *a, int64_t *bad)
 {
     mrc_cuda *cuda = mrc_cuda_of(backend);
@@ -177,6 +184,8 @@ mercer_status mrc_cuda_triangular_solve(mrc_backend *backend, const mercer_matri
 
 /* ---- Eigenvalues --------------------------------------------------------------------------------------------- */
 
+/* Works on a contiguous copy of A, which syevdx overwrites with the eigenvectors as contiguous rows. They are
+   transposed, put in descending order and given their signs on the device. */
 mercer_status mrc_cuda_eigen_top(mrc_backend *backend, const mercer_matrix *a, int64_t pairs, double *values,
                                  const mercer_matrix *vectors)
 {

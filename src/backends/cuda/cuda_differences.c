@@ -18,6 +18,8 @@
 #include "core/matrix.h"
 #include "core/memory.h"
 
+/* Most rows of X and centers per block; fewest rows, a multiple of the tile of 128; most words of a packed side (256 MB
+   of 4 bytes); most columns of W for this product. */
 enum { ROWS = 65536, CENTERS = 32768, FEWEST_ROWS = 8192, MOST_WORDS = 1 << 26, MOST_COLUMNS = 128 };
 
 /* MOST_BYTE_FEATURES keeps sums of byte differences below 2^23. HALVES is the scale of halves, in units per bandwidth:
@@ -71,6 +73,7 @@ static int64_t pass_columns(const mrc_backend *backend, int64_t columns)
     return mrc_min(columns, mrc_cuda_of(backend)->difference_columns);
 }
 
+/* Returns the bytes of the sums of all groups of centers, in double, for the columns of one pass. */
 static int64_t parts_bytes(const mrc_backend *backend, int64_t rows, int64_t centers, int64_t columns)
 {
     return mrc_difference_groups(centers) * rows * pass_columns(backend, columns) * 8;
@@ -87,6 +90,7 @@ int64_t mrc_cuda_differences_bytes(const mrc_backend *backend, const mrc_extent 
            parts_bytes(backend, rows, centers, c) + rows * c * 8;
 }
 
+/* Only halves are centered, to fit their range. Differences of floats and bytes do not depend on an origin. */
 static mercer_status find_origin(job *self)
 {
     const mrc_pair *pair = self->pair;
@@ -95,6 +99,8 @@ static mercer_status find_origin(job *self)
     return mrc_cuda_upload(self->backend, &self->origin, pair->origin, self->z.cols * 8);
 }
 
+/* Copies Z and W to the device and allocates scratch for one block of each side. Both blocks have at least FEWEST_ROWS
+   rows if there are as many, whatever the number of features. */
 static mercer_status allocate_differences(job *self, const mercer_matrix *w)
 {
     mrc_backend *backend = self->backend;
@@ -115,6 +121,8 @@ static mercer_status allocate_differences(job *self, const mercer_matrix *w)
     return mrc_cuda_scratch(backend, &self->sums, rows, w->cols, MERCER_F64);
 }
 
+/* Packs rows first .. first + rows - 1 into tiles. A coordinate that does not fit a half sets the flag of the backend,
+   which mrc_cuda_sync reports. */
 static mercer_status pack_differences(job *self, const mercer_matrix *points, int64_t first, int64_t rows, void *to)
 {
     mercer_matrix from = mrc_rows(points, first, rows);

@@ -35,6 +35,8 @@ typedef struct inverse_job {
     double *least; /* (count) on the device: smallest squared pivots */
 } inverse_job;
 
+/* Returns the block that begins at this row and column of `matrix`. The step from matrix to matrix of the batch stays
+   the same. */
 static place inside_blocks(place matrix, int64_t row, int64_t column)
 {
     matrix.at += row * matrix.ld + column;
@@ -61,6 +63,8 @@ static mercer_status multiply_blocks(const inverse_job *job, const product *p)
                     (int)status);
 }
 
+/* Returns the number of rows of the upper half: whole blocks of MRC_TRIANGULAR_BLOCK rows, one more than below if their
+   number is odd; all rows if there is only one block. */
 static int64_t upper_half(int64_t rows)
 {
     int64_t blocks = (rows + MRC_TRIANGULAR_BLOCK - 1) / MRC_TRIANGULAR_BLOCK;
@@ -93,7 +97,9 @@ static mercer_status factor_blocks(const inverse_job *job, int64_t first, int64_
     return multiply_blocks(job, &left);
 }
 
-/* Writes the lower triangle of M' M to A. */
+/* Writes the lower triangle of M' M to A. A strip of rows ends at its last diagonal entry, and its sums begin at its
+   first row, because M is 0 above the diagonal. Entries of a strip to the right of the diagonal are written, too, and
+   then replaced by the mirror. */
 static mercer_status square_blocks(const inverse_job *job)
 {
     int64_t height = (job->n + STRIPS - 1) / STRIPS;
@@ -113,6 +119,8 @@ static mercer_status square_blocks(const inverse_job *job)
     return MERCER_OK;
 }
 
+/* M must be 0 above the diagonal, where nothing else is written. The pivots are reduced on the device from infinity on
+   and read at the end, so the whole batch runs without waiting. */
 mercer_status mrc_cuda_invert(mrc_backend *backend, const mercer_matrix *a, const mercer_matrix *room, double *least)
 {
     mercer_matrix all, m;

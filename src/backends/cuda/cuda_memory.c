@@ -60,6 +60,8 @@ mercer_status mrc_cuda_reserve_block(mrc_backend *backend)
     return MERCER_OK;
 }
 
+/* The list of blocks stores the size of each one, which mrc_cuda_free needs for the count of the context. Its capacity
+   is reserved first, so a block is never lost. */
 mercer_status mrc_cuda_alloc(mrc_backend *backend, void **out, int64_t bytes, const char *what)
 {
     mrc_cuda *cuda = mrc_cuda_of(backend);
@@ -70,6 +72,8 @@ mercer_status mrc_cuda_alloc(mrc_backend *backend, void **out, int64_t bytes, co
     return MERCER_OK;
 }
 
+/* Searches from the newest block back; the last block takes the place of the freed one. Addresses that are not in the
+   list are ignored, NULL included. */
 void mrc_cuda_free(mrc_backend *backend, void *memory)
 {
     mrc_cuda *cuda = mrc_cuda_of(backend);
@@ -92,6 +96,8 @@ void mrc_cuda_release_all(mrc_backend *backend)
     if (cuda->stream) cudaStreamSynchronize(cuda->stream);
 }
 
+/* Kernels cannot return a status, so a coordinate outside the range of halves sets a flag in mapped memory. It is
+   reported here, once, and cleared. */
 mercer_status mrc_cuda_sync(mrc_backend *backend)
 {
     mrc_cuda *cuda = mrc_cuda_of(backend);
@@ -104,6 +110,7 @@ mercer_status mrc_cuda_sync(mrc_backend *backend)
                     "precision; use a larger bandwidth, other units or arithmetic accurate");
 }
 
+/* Memory that the pool has reserved but does not use is free for this process; the driver counts it as taken. */
 int64_t mrc_cuda_free_memory(mrc_backend *backend)
 {
     size_t now = 0, total = 0;
@@ -136,6 +143,7 @@ mercer_status mrc_cuda_clear(mrc_backend *backend, const mercer_matrix *matrix)
 
 /* ---- Scratch ------------------------------------------------------------------------------------------------- */
 
+/* Remembers how much scratch is in use, and selects the device for the calling thread. */
 mrc_cuda_mark mrc_cuda_begin(mrc_backend *backend)
 {
     mrc_cuda *cuda = mrc_cuda_of(backend);
@@ -143,6 +151,8 @@ mrc_cuda_mark mrc_cuda_begin(mrc_backend *backend)
     return (mrc_cuda_mark){backend, cuda->scratches, cuda->used};
 }
 
+/* A new block has at least half of the total size so far, so the number of blocks grows only with the logarithm of the
+   size. The rest of the previous block stays unused until the scratch is released. */
 mercer_status mrc_cuda_push(mrc_backend *backend, void *out, int64_t bytes)
 {
     mrc_cuda *cuda = mrc_cuda_of(backend);
@@ -165,6 +175,9 @@ mercer_status mrc_cuda_push(mrc_backend *backend, void *out, int64_t bytes)
     return MERCER_OK;
 }
 
+/* Pieces are released in stack order. The memory may be reused while kernels that read it are still queued: later work
+   is on the same stream. The outermost operation merges several blocks into one; if that fails, the next push starts
+   without a block. */
 void mrc_cuda_end(mrc_cuda_mark *mark)
 {
     mrc_backend *backend = mark->backend;

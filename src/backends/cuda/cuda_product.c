@@ -20,6 +20,8 @@
 #include "core/memory.h"
 #include "kernels/formulas.h"
 
+/* Rows per block; rows per block for a user's function, whose values are copied to the host; the unit of padding, which
+   products of bytes require. */
 enum { BLOCK = 8192, CALLBACK_BLOCK = 1024, LANES = 16 };
 
 /* From this many features on, bytes could overflow 32-bit sums; they are multiplied in double, which is also exact. */
@@ -28,7 +30,8 @@ enum { MOST_BYTE_FEATURES = 1 << 17 };
 /* Most columns of W for the kernel of multiply_weights.cu; more columns use a matrix product. */
 enum { MOST_WEIGHED = 64 };
 
-/* The packed rows of one side of a product. */
+/* The packed rows of one side of a product. norms: squared norms of the packed rows. sums: their sums for bytes, the
+   inverses of their scale factors if they are split into halves, otherwise unused. */
 typedef struct packed {
     mercer_matrix points; /* the unpacked rows, on the device */
     void *rows;
@@ -56,6 +59,7 @@ typedef struct job {
     double *host_norms;        /* (2 block): squared norms of the rows of X, of Z */
 } job;
 
+/* Returns the bytes of a packed element. A split row has two halves per element, as many bytes as a float. */
 static int64_t element_bytes(mrc_cuda_arithmetic arithmetic)
 {
     return arithmetic == MRC_CUDA_F64 ? 8 : arithmetic == MRC_CUDA_F32 ? 4 : 1;
@@ -63,6 +67,7 @@ static int64_t element_bytes(mrc_cuda_arithmetic arithmetic)
 
 /* ---- Setup --------------------------------------------------------------------------------------------------- */
 
+/* Allocates scratch for `rows` packed rows of one side; it is used again for every block. */
 static mercer_status make_packed(job *self, packed *out, int64_t rows)
 {
     mrc_backend *backend = self->backend;
@@ -80,6 +85,8 @@ static mercer_status clear_packed(job *self, const packed *out, int64_t rows)
     return mrc_cuda_clear(self->backend, &view);
 }
 
+/* Sets the origin for kernels of the L2 distance: that of the pair, otherwise the mean of Z. Bytes, inner products and
+   differences need none. */
 static mercer_status find_origin(job *self)
 {
     if (mrc_kernel_argument(self->pair->kernel) != MRC_ON_DISTANCE || self->arithmetic == MRC_CUDA_BYTES ||
@@ -89,8 +96,10 @@ static mercer_status find_origin(job *self)
     return mrc_cuda_upload(self->backend, &self->origin, self->pair->origin, self->z.cols * 8);
 }
 
-/* The dtype of kernel values follows from x, z, w (unless NULL) and out. scope owns the host memory for a user's
-   function. */
+/* Chooses the arithmetic, copies Z and W to the device and allocates scratch for one block. The dtype of kernel values
+   follows from x, z, w (unless NULL) and out. scope owns the host memory for a user's function; it may be NULL for
+   other kernels. Kernel values overwrite the products, unless their elements differ in size or a user's function needs
+   them in double. */
 static mercer_status prepare_product(job *self, mrc_backend *backend, mrc_scope *scope, const mrc_pair *pair,
                                      const mercer_matrix *w, const mercer_matrix *out)
 {
@@ -137,6 +146,7 @@ static mercer_status prepare_product(job *self, mrc_backend *backend, mrc_scope 
     return mrc_cuda_scratch(backend, &self->sums, rows, self->w.cols, MERCER_F64);
 }
 
+/* Returns whether rows are packed as two halves. Sums of differences never are: they need the coordinates. */
 static int splits(const job *self)
 {
     return !self->direct && mrc_splits(self->arithmetic, self->width);
@@ -144,6 +154,8 @@ static int splits(const job *self)
 
 /* ---- One block ----------------------------------------------------------------------------------------------- */
 
+/* Packs rows first .. first + rows - 1 of a side, from the host by way of the staging buffer. out->points refers to the
+   same rows unpacked, for pairs that are recomputed. */
 static mercer_status pack_points(job *self, packed *out, const mercer_matrix *points, int64_t first, int64_t rows)
 {
     out->points = mrc_rows(points, first, rows);
@@ -288,6 +300,7 @@ static mercer_status run_product(job *self, const mercer_matrix *k, const mercer
     return MERCER_OK;
 }
 
+/* Computes Y = K W, or Y += K W, and stores the first columns of K in k, which may have none. */
 static mercer_status multiply_block(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
                                     const mercer_matrix *y, bool add, const mercer_matrix *k)
 {
@@ -303,6 +316,8 @@ static mercer_status multiply_block(mrc_backend *backend, const mrc_pair *pair, 
 
 /* ---- Operations ---------------------------------------------------------------------------------------------- */
 
+/* Half precision is tried first, then the fused kernel for differences. Both decline operands that they do not support,
+   and the product by blocks accepts everything. */
 mercer_status mrc_cuda_kernel_matmul(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
                                      const mercer_matrix *y, bool add)
 {
@@ -324,6 +339,8 @@ mercer_status mrc_cuda_kernel_eval(mrc_backend *backend, const mrc_pair *pair, c
     return run_product(&self, k, NULL, false);
 }
 
+/* Finds the nearest rows block by block. The running minimum of a block of rows stays on the device until all centers
+   have been compared. */
 static mercer_status search_rows(job *self, int32_t *nearest, double *sqdistances)
 {
     mrc_backend *backend = self->backend;
@@ -369,6 +386,8 @@ static mercer_matrix kept_view(const mrc_pair *pair, const mercer_matrix *weight
     return view;
 }
 
+/* Saved columns of half-precision products are opaque halves. Other products save them in the dtype of W, as many as
+   fit, and kernel_transpose multiplies them with gemm. */
 mercer_status mrc_cuda_kernel_forward(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
                                       const mercer_matrix *f, mrc_cached_block *kept)
 {
@@ -400,6 +419,7 @@ mercer_status mrc_cuda_kernel_transpose(mrc_backend *backend, const mrc_pair *pa
     if (columns == h->rows) return MERCER_OK;
     mercer_matrix rest = mrc_rows(pair->z, columns, pair->z->rows - columns),
                   bottom = mrc_rows(h, columns, h->rows - columns);
+    /* The columns that were not saved: K(Z, X) G with the sides, and their packed copies, exchanged. */
     mrc_pair swapped = {.kernel = pair->kernel,
                         .x = &rest,
                         .z = pair->x,

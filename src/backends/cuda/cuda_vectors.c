@@ -1,6 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Row and element operations: copy operands to the device, launch a kernel (elements.cu, normals.cu, sums.cu,
-   feature_sums.cu), copy results back. */
+/*
+ * Row and element operations: copy operands to the device, launch a kernel (elements.cu, normals.cu, sums.cu,
+ * feature_sums.cu), copy results back. All of them have the same steps:
+ *
+ *   MRC_CUDA_SCRATCH      scratch that ends with the function
+ *   mrc_cuda_read         operands that are only read; a copy if they are on the host
+ *   mrc_cuda_write        operands that are written; their content is copied if the operation also reads it
+ *   mrc_cuda_upload       row numbers and factors, which are always on the host
+ *   mrc_launch_...        one kernel, queued on the stream of the backend
+ *   mrc_cuda_write_back   only for results on the host, where it waits
+ *
+ * Launches require sizes > 0, so empty operands return before them.
+ */
 #include "backends/cuda/cuda.h"
 
 #include "core/matrix.h"
@@ -23,6 +34,7 @@ typedef struct host_rows {
 
 enum { HOST_ROWS = 256 }; /* rows per piece of parallel work */
 
+/* A piece of parallel work on host matrices of one dtype: copies the rows of `to` from those listed. */
 static void gather_some(void *argument, int64_t piece, int worker)
 {
     (void)worker;
@@ -53,6 +65,7 @@ mercer_status mrc_cuda_gather_rows(mrc_backend *backend, const mercer_matrix *to
     return mrc_cuda_write_back(backend, to, &target);
 }
 
+/* The content of a host matrix is copied to the device first: rows that are not listed keep their values. */
 mercer_status mrc_cuda_scatter_rows(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from,
                                     const int64_t *rows)
 {

@@ -5,6 +5,8 @@
 #include "core/matrix.h"
 #include "core/memory.h"
 
+/* Calls the user's function for each row of X, with the inner product of the row with itself and its norms, or with the
+   distance 0. */
 static mercer_status diagonal_by_callback(mrc_backend *backend, const mercer_kernel *kernel, const mercer_matrix *x,
                                           const mercer_matrix *diagonal)
 {

@@ -35,6 +35,8 @@ enum {
     SPLIT_ROWS = 32768    /* CHUNK of split_gemm.c */
 };
 
+/* Scratch of cuda_product.c for one block: products in double, values next to the products of bytes, both packed sides,
+   a copy of host rows, and the sums of all columns with either parts or typed copies. */
 static int64_t accurate_bytes(const mrc_extent *work)
 {
     int64_t side = mrc_round_up(mrc_min(mrc_max(work->rows, work->centers), BLOCK), LANES);
@@ -45,6 +47,8 @@ static int64_t accurate_bytes(const mrc_extent *work)
     return dots + values + packed + sums + work->features * 16;
 }
 
+/* Scratch of half_precision/: both sides, then the largest of the fused product, of tiles, of the transposed product of
+   saved values and of a product of split factors. Only one of these runs at a time. */
 static int64_t half_bytes(const mrc_extent *work)
 {
     int64_t all = mrc_max(work->rows, work->centers), ld = mrc_round_up(work->features, LANES);

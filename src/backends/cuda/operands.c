@@ -1,5 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Operands on the device: host operands are copied to scratch, and results are copied back. */
+/*
+ * Operands on the device: host operands are copied to scratch, and results are copied back.
+ *
+ *   copy                         path                                                              waits for the device
+ *   within the device            one queued copy                                                   no
+ *   to the device, up to 2 MB    host threads to the ring, queued copy                             if the ring is full
+ *   to the device, larger        the same, part by part (mrc_cuda_send_large)                      if the ring is full
+ *   to the host                  queued copy to the ring, then host threads                        yes
+ *   rows of more than 2 MB       one copy of the driver from or to pageable memory                 yes
+ */
 #include "backends/cuda/cuda.h"
 
 #include "core/matrix.h"
@@ -85,6 +94,8 @@ mercer_status mrc_cuda_write_back(mrc_backend *backend, const mercer_matrix *ope
     return operand->memory == MRC_CUDA ? MERCER_OK : move_operand(backend, operand, device);
 }
 
+/* The array is copied as a column of bytes, so that it takes the same paths as a matrix and a large one can be divided
+   anywhere. */
 mercer_status mrc_cuda_upload(mrc_backend *backend, void *out, const void *host, int64_t bytes)
 {
     mercer_matrix from = mrc_view((void *)host, bytes, 1, MERCER_U8), to;
@@ -93,6 +104,7 @@ mercer_status mrc_cuda_upload(mrc_backend *backend, void *out, const void *host,
     return move_operand(backend, &to, &from);
 }
 
+/* Waits even if the array has no elements. */
 mercer_status mrc_cuda_download(mrc_backend *backend, void *host, const void *device, int64_t bytes)
 {
     mercer_matrix to = mrc_view(host, bytes, 1, MERCER_U8), from = mrc_view((void *)device, bytes, 1, MERCER_U8);
@@ -100,6 +112,8 @@ mercer_status mrc_cuda_download(mrc_backend *backend, void *host, const void *de
     return bytes > 0 ? move_operand(backend, &to, &from) : mrc_cuda_sync(backend);
 }
 
+/* Equal types are moved without a kernel, unless the rows of a view overlap (ld < cols): 2-D copies of the driver do
+   not accept that. */
 mercer_status mrc_cuda_copy(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from)
 {
     mercer_matrix target, source;

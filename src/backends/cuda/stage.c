@@ -33,6 +33,7 @@ enum {
 
 /* ---- Setup --------------------------------------------------------------------------------------------------- */
 
+/* Allocates page-locked host memory, counted by the context. *out is set only on success. */
 static mercer_status lock_memory(mrc_backend *backend, char **out, int64_t bytes)
 {
     void *memory = NULL;
@@ -55,6 +56,7 @@ static void unlock_memory(mrc_backend *backend, char **memory, int64_t bytes)
     *memory = NULL;
 }
 
+/* On failure the events and the stream that exist stay in the state; mrc_cuda_close_staging releases them. */
 mercer_status mrc_cuda_open_staging(mrc_backend *backend)
 {
     mrc_cuda *cuda = mrc_cuda_of(backend);
@@ -106,6 +108,7 @@ static void copy_some(void *argument, int64_t piece, int worker)
         for (int64_t i = first; i < end; i++) memcpy(mrc_row(to, i), mrc_row(from, i), width);
 }
 
+/* Copies in pieces of about SHARE bytes; a single piece is copied by the calling thread. */
 void mrc_cuda_copy_rows(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from)
 {
     int64_t width = to->cols * mrc_dtype_size(to->dtype);
@@ -116,6 +119,8 @@ void mrc_cuda_copy_rows(mrc_backend *backend, const mercer_matrix *to, const mer
 
 /* ---- The ring ------------------------------------------------------------------------------------------------ */
 
+/* A part is left when the next piece does not fit. Its event then covers all copies out of it, because they are queued
+   on the stream before. */
 mercer_status mrc_cuda_ring(mrc_backend *backend, int64_t bytes, void **out)
 {
     mrc_cuda *cuda = mrc_cuda_of(backend);
@@ -139,6 +144,8 @@ static mercer_matrix piece_of(const mercer_matrix *matrix, int64_t first)
     return mrc_rows(matrix, first, mrc_min(rows, matrix->rows - first));
 }
 
+/* Each piece takes a whole part of the ring, so packing the next piece waits only until the copy engine has read the
+   oldest part. */
 mercer_status mrc_cuda_send_large(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from)
 {
     for (int64_t first = 0; first < to->rows;) {
@@ -152,6 +159,8 @@ mercer_status mrc_cuda_send_large(mrc_backend *backend, const mercer_matrix *to,
     return MERCER_OK;
 }
 
+/* Keeps up to three copies in flight, one fewer than the ring has parts: the part that mrc_cuda_ring hands out next is
+   then always free. The oldest copy is moved to the caller's memory while the others run. */
 mercer_status mrc_cuda_fetch_large(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from)
 {
     mrc_cuda *cuda = mrc_cuda_of(backend);
@@ -182,7 +191,8 @@ mercer_status mrc_cuda_fetch_large(mrc_backend *backend, const mercer_matrix *to
 
 /* ---- Slots --------------------------------------------------------------------------------------------------- */
 
-/* Enlarges a slot to `bytes`. This waits for both streams, but happens only with the first batches. */
+/* Enlarges a slot to `bytes`. This waits for both streams, but happens only with the first batches. If the page-locked
+   buffer cannot be allocated, the size of the slot is 0 and the next call starts again. */
 static mercer_status grow_slot(mrc_backend *backend, mrc_cuda_slot *slot, int64_t bytes)
 {
     mrc_cuda *cuda = mrc_cuda_of(backend);
@@ -215,6 +225,9 @@ static mercer_status send(mrc_backend *backend, mrc_cuda_slot *slot, const merce
     return MERCER_OK;
 }
 
+/* Order of events: the last slot is marked as used on the compute stream; the host waits until the page-locked buffer
+   of this slot is free; the copy stream waits for the computation that used its device buffer; the compute stream waits
+   for the new copy. */
 mercer_status mrc_cuda_stage(mrc_backend *backend, const mercer_matrix *matrix, mercer_matrix *out)
 {
     mrc_cuda *cuda = mrc_cuda_of(backend);

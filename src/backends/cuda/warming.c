@@ -10,6 +10,7 @@
 
 #include "core/memory.h"
 
+/* Rows of the operands; rows of the solvers' matrix; matrices per batch; bytes of one square operand in double. */
 enum { SIDE = 2048, FEW = 192, BATCH = 4, BYTES = SIDE * SIDE * 8 };
 
 /* A product C (m, n) with depth k, column-major as in cuBLAS. All samples use the same square operands of SIDE rows. */
@@ -37,6 +38,7 @@ static const sample samples[] = {
     {CUDA_R_8I, CUDA_R_32I, CUBLAS_COMPUTE_32I, true, false, SIDE, SIDE, SIDE, 0},
 };
 
+/* Queues one product. The first BYTES of memory are both operands, the rest is the result. Its status is ignored. */
 static void run_sample(const mrc_cuda *cuda, cublasHandle_t blas, const sample *s, char *memory)
 {
     static const double one64 = 1, zero64 = 0;
@@ -82,6 +84,7 @@ static void run_solver(const mrc_cuda *cuda, cudaStream_t stream, cusolverDnHand
                                       FEW, a, FEW, 0, 0, 2, FEW, &found, values, work, size, info);
 }
 
+/* Queues all samples and waits for them. The request to stop is checked between calls. */
 static void use_handles(const mrc_cuda *cuda, cudaStream_t stream, char *memory)
 {
     cublasHandle_t blas = NULL;
@@ -119,6 +122,7 @@ static void warm(void *argument, int64_t piece)
     cudaGetLastError(); /* clear the error: a failure here must not fail later calls */
 }
 
+/* Failing to start the thread is not an error: the libraries then load their kernels at the first real call. */
 void mrc_cuda_start_warming(mrc_backend *backend)
 {
     mrc_cuda *cuda = mrc_cuda_of(backend);

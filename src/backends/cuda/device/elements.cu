@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Row and element operations. Arithmetic is in double, rounded once to the type of the result, as in the default
- * operations on the host: one thread per element, no sums across threads.
+ * operations on the host: one thread per element, no sums across threads. Products that are added to something are
+ * written with __dmul_rn and __dadd_rn, because the compiler would otherwise fuse the two operations.
  */
 #include "backends/cuda/device/elements.cuh"
 #include "backends/cuda/device/launch.h"
@@ -33,6 +34,7 @@ static __global__ void move_rows(mercer_matrix to, const int64_t *to_rows, merce
     }
 }
 
+/* The rows are distinct, so no two threads add to the same element. */
 static __global__ void scatter_add(mercer_matrix to, mercer_matrix from, const int64_t *rows, double factor)
 {
     MRC_FOR_EACH(i, j, from.rows, from.cols)
@@ -61,6 +63,8 @@ static __global__ void add_columns(mercer_matrix x, const double *factors, merce
     mrc_put(y, i, j, __dadd_rn(mrc_at(y, i, j), __dmul_rn(mrc_at(x, i, j), factors[j])));
 }
 
+/* Drops 13 of the 24 bits of a float, ties to even: the last bit that stays decides. A carry into the exponent gives
+   the next power of two. Infinities and NaN stay. */
 static __global__ void round_half(mercer_matrix x)
 {
     MRC_FOR_EACH(i, j, x.rows, x.cols)
@@ -82,6 +86,7 @@ static __global__ void affine(mercer_matrix to, mercer_matrix from, const double
     }
 }
 
+/* The thread below the diagonal reads and writes both elements of its pair. */
 static __global__ void symmetrize(mercer_matrix a)
 {
     double *data = (double *)a.data;

@@ -22,10 +22,13 @@ extern "C" {
 
 /* Copies and converts to = from; to is f32, f64 or f16 (rounded to nearest), or has the dtype of from. */
 cudaError_t mrc_launch_convert(cudaStream_t stream, mercer_matrix to, mercer_matrix from);
+/* to_i = from_{rows[i]}; to_{rows[i]} = from_i; to_{rows[i]} += factor from_i. rows is on the device; rows that are
+   written are distinct. */
 cudaError_t mrc_launch_gather(cudaStream_t stream, mercer_matrix to, mercer_matrix from, const int64_t *rows);
 cudaError_t mrc_launch_scatter(cudaStream_t stream, mercer_matrix to, mercer_matrix from, const int64_t *rows);
 cudaError_t mrc_launch_scatter_add(cudaStream_t stream, mercer_matrix to, mercer_matrix from, const int64_t *rows,
                                    double factor);
+/* y = a x + b y, every product and sum rounded; b == 0 does not read y. x may be y. */
 cudaError_t mrc_launch_axpby(cudaStream_t stream, double a, mercer_matrix x, double b, mercer_matrix y);
 /* Multiplies row i by factors[i] or, if columns is true, column j by factors[j]. */
 cudaError_t mrc_launch_scale(cudaStream_t stream, mercer_matrix x, const double *factors, bool columns);
@@ -62,6 +65,7 @@ int64_t mrc_sum_parts(int64_t rows);
 /* out[j] = factor * sum_i x_ij y_ij; y.data == NULL: sum_i x_ij. */
 cudaError_t mrc_launch_column_sums(cudaStream_t stream, mercer_matrix x, mercer_matrix y, double factor, double *parts,
                                    double *out);
+/* norms (rows): the squared length of each row, summed by a warp in a fixed order. */
 cudaError_t mrc_launch_row_sqnorms(cudaStream_t stream, mercer_matrix x, double *norms);
 /* out (m, 3): the fields error, size and right of mrc_row_loss, per row; scale and offset (c) or NULL. */
 cudaError_t mrc_launch_row_losses(cudaStream_t stream, mercer_matrix f, mercer_matrix y, const double *scale,

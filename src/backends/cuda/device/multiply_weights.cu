@@ -16,6 +16,8 @@ int64_t mrc_multiply_weights_groups(int64_t cols)
     return (cols + GROUP - 1) / GROUP;
 }
 
+/* Grid (blocks of rows, groups, blocks of columns); 256 threads. Thread `lane` of the eight of a row has columns lane
+   and lane + 8. Elements outside the matrices are loaded as 0. */
 template <typename T> static __global__ void multiply_weights(mercer_matrix k, mercer_matrix w, double *parts)
 {
     __shared__ T values[ROWS][DEPTH + 1];

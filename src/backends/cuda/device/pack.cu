@@ -12,6 +12,8 @@
 #include "backends/cuda/device/elements.cuh"
 #include "backends/cuda/device/launch.h"
 
+/* Rows as T: float, double, or signed char for bytes, which ignores the origin. Sums are exact for bytes and unused
+   otherwise. */
 template <typename T>
 static __global__ void pack(mercer_matrix x, const double *origin, int64_t width, T *rows, double *norms, double *sums)
 {
@@ -36,6 +38,8 @@ static __global__ void pack(mercer_matrix x, const double *origin, int64_t width
     if (sums) sums[i] = sum;
 }
 
+/* Two passes over the row: its largest coordinate, then the parts. The norm is that of the float coordinates, not of
+   the parts. */
 static __global__ void pack_split(mercer_matrix x, const double *origin, int64_t width, __half *rows, double *norms,
                                   double *inverse)
 {

@@ -50,6 +50,7 @@ static __device__ double exact_sqdist(const profile &p, int64_t i, int64_t j)
     return sum;
 }
 
+/* Returns the kernel value of a pair from inner products and norms recomputed from the points. */
 static __device__ double exact_inner(const profile &p, int64_t i, int64_t j)
 {
     double dot = 0, xx = 0, zz = 0;

@@ -39,6 +39,7 @@ static __global__ void part_sums(mercer_matrix x, mercer_matrix y, int64_t rows_
     parts[blockIdx.x * x.cols + j] = sum;
 }
 
+/* One thread per column adds its parts in order. */
 static __global__ void add_parts(const double *parts, int64_t count, int64_t cols, double factor, double *out)
 {
     int64_t j = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;

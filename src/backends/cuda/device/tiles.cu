@@ -11,6 +11,7 @@
 #include "backends/cuda/half_precision/fused.h"
 #include "kernels/formulas.h"
 
+/* Returns 2^15 K for t = scale r^2, with the half forms evaluated in float. */
 static __device__ float value_of(int id, float t)
 {
     float u;
@@ -42,6 +43,7 @@ static __global__ void tile_profile(int id, float minus_two_scale, int64_t rows,
     }
 }
 
+/* The threads of a row share its padding: thread k clears every c-th column after the parts. */
 static __global__ void tile_weights(mercer_matrix w, int count, const float *factors, int64_t width, __half *parts)
 {
     MRC_FOR_EACH(i, k, w.rows, w.cols)

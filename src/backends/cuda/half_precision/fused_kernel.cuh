@@ -128,8 +128,9 @@ struct alignas(8) barriers {
 
 /* ---- The loading warp group ---------------------------------------------------------------------------------- */
 
-/* Loads the stages, weights and norms of all tiles; runs on one thread. */
-
+/* Loads the stages, weights and norms of all tiles; runs on one thread. A stage is refilled when all consumer warps of
+   both blocks have released it, because half of its centers come from each block. Weights have one buffer: they are
+   requested after the first steps of a tile, so that waiting for the buffer does not delay the points. */
 template <int COLUMNS, typename Rows>
 static __device__ void bring(const fused_arguments &job, const CUtensorMap *x_map, const CUtensorMap *z_map,
                              const CUtensorMap *w_map, uint32_t stages, uint32_t weights, uint32_t norms,
@@ -165,6 +166,8 @@ static __device__ void bring(const fused_arguments &job, const CUtensorMap *x_ma
 
 /* ---- Consumer warp groups: the computation ------------------------------------------------------------------- */
 
+/* Two lanes of a warp arrive, one at each block of the cluster. All threads of the warp have finished with the stage:
+   wgmma_wait is a warp-wide instruction. */
 static __device__ __forceinline__ void release_stage(uint32_t barrier)
 {
     if (threadIdx.x % 32 < CLUSTER) barrier_arrive_at(barrier, threadIdx.x % 32);
@@ -252,6 +255,8 @@ static __device__ __forceinline__ void multiply_weights(const Rows &rows, typena
     wgmma_wait<0>();
 }
 
+/* Computes the sums of 64 rows over the tiles of a unit. In the layout of wgmma a warp has 16 rows, and thread t of a
+   quad has columns 8 j + 2 t and 8 j + 2 t + 1 of rows `row` and `row` + 8. */
 template <int KERNEL, int COLUMNS, bool KEEP, typename Rows>
 static __device__ __forceinline__ void compute(const fused_arguments &job, uint32_t stages, uint32_t weights,
                                                const char *norms, uint32_t marks, int row_block, int unit,
@@ -293,6 +298,7 @@ static __device__ __forceinline__ void compute(const fused_arguments &job, uint3
 
 /* ---- The kernel ---------------------------------------------------------------------------------------------- */
 
+/* The first 1024 bytes are for alignment: swizzled operands begin at a multiple of 1024 bytes. */
 template <int COLUMNS> static constexpr int fused_shared_bytes(void)
 {
     return 1024 + STAGES * STAGE_BYTES + COLUMNS * MRC_FUSED_CENTERS * 2 + NORM_BYTES + (int)sizeof(barriers);
@@ -327,6 +333,7 @@ static __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS
     }
     __syncthreads();
     cluster_sync();
+    /* Registers move from the loading group to the others: 128 x 40 + 256 x 232 = 64,512 of the 65,536 registers. */
     if (threadIdx.x < 128) {
         asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
         if (threadIdx.x == 0)

@@ -37,6 +37,7 @@ static bool make_map(CUtensorMap *map, encode_function encode, CUtensorMapDataTy
                   CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }
 
+/* Launches one variant. Its shared memory exceeds the 48 KB that a kernel has by default, so the limit is raised. */
 template <int KERNEL, int COLUMNS, bool KEEP, typename Rows>
 static cudaError_t launch_form(cudaStream_t stream, const mrc_fused_job *job, const CUtensorMap *maps,
                                const fused_arguments &arguments)
@@ -70,6 +71,9 @@ static cudaError_t launch_kernel(cudaStream_t stream, const mrc_fused_job *job, 
                                     : launch_columns<KERNEL, false, Rows>(stream, job, maps, arguments);
 }
 
+/* Creates the maps of X, Z and the packed weights and launches the variant for the kernel function. type, size: element
+   type of the rows and its bytes. Row blocks are rounded up to whole clusters; rows after the last one are read as 0
+   and not stored. */
 template <typename Rows>
 static cudaError_t launch_fused(cudaStream_t stream, const mrc_fused_job *job, CUtensorMapDataType type, int size)
 {

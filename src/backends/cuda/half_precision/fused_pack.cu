@@ -29,6 +29,7 @@ double mrc_fused_scale(const mercer_kernel *k)
     }
 }
 
+/* With a bandwidth below 128 units, coordinates up to 65504 / 128 = 511 bandwidths fit a half. */
 double mrc_fused_unit(const mercer_kernel *kernel)
 {
     int exponent;
@@ -36,6 +37,7 @@ double mrc_fused_unit(const mercer_kernel *kernel)
     return ldexp(1.0, 7 - exponent);
 }
 
+/* The sizes for which the kernel is compiled: 8, 24 and 32 columns for up to 4, 12 and 16 outputs. */
 int mrc_fused_columns(int64_t c)
 {
     return c <= 0 ? 0 : c <= 4 ? 8 : c <= 12 ? 24 : c <= MRC_FUSED_OUTPUTS ? 32 : 0;
@@ -46,6 +48,8 @@ int64_t mrc_fused_padded(int64_t p)
     return (p + MRC_FUSED_CENTERS - 1) / MRC_FUSED_CENTERS * MRC_FUSED_CENTERS;
 }
 
+/* Up to 512 tiles there are at most 32 units, with as many tiles as that requires. More tiles make more units of 16
+   tiles, so a float sum has at most 4096 terms. */
 int64_t mrc_fused_units(int64_t p)
 {
     int64_t tiles = mrc_fused_padded(p) / MRC_FUSED_CENTERS, each = (tiles + 31) / 32;
@@ -60,6 +64,8 @@ int64_t mrc_fused_cached_rows(int64_t m)
 
 /* ---- Rows ---------------------------------------------------------------------------------------------------- */
 
+/* One warp per row. Norms are those of the rounded rows, so the distance of equal rows is 0. Rows after the last one
+   get only a norm. */
 static __global__ void pack_half(mercer_matrix x, const double *origin, double unit, double scale, int64_t ld,
                                  __half *rows, float *norms, int64_t padded, int *overflow)
 {
@@ -78,6 +84,7 @@ static __global__ void pack_half(mercer_matrix x, const double *origin, double u
     if (lane == 0) norms[i] = i < x.rows ? (float)((double)norm * scale * (1 - 0x1p-20)) : HUGE_NORM;
 }
 
+/* One warp per row; integers, so the order of the sum does not matter. */
 static __global__ void pack_bytes(mercer_matrix x, int64_t ld, uint8_t *rows, int32_t *norms, int64_t padded)
 {
     int64_t i = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / 32;
@@ -113,6 +120,8 @@ static __global__ void find_tops(mercer_matrix w, unsigned *tops)
     atomicMax(&tops[column], __float_as_uint(top));
 }
 
+/* The exponent is limited, because the power of two must fit a float. Weights below 2^-100 are therefore scaled to
+   less. */
 static __global__ void find_factors(float *factors, int64_t c)
 {
     int64_t k = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
@@ -140,6 +149,7 @@ static __global__ void pack_weights(mercer_matrix w, int columns, int64_t padded
 
 /* ---- Sums ---------------------------------------------------------------------------------------------------- */
 
+/* Adds the units in order. Columns k and c + k of the sums are the two parts of output k. */
 static __global__ void add_units(const float *sums, int64_t units, int64_t m, int columns, const float *factors,
                                  mercer_matrix y, bool add)
 {

@@ -4,6 +4,7 @@
 
 #include "core/matrix.h"
 
+/* Types of the points, of the result and of the sums, and the constants 1 and 0 in the type that cuBLAS expects. */
 typedef struct plain_types {
     cudaDataType_t in, out;
     cublasComputeType_t compute;
@@ -23,6 +24,7 @@ static const plain_types *types_of(mercer_dtype dtype)
     return &all[dtype];
 }
 
+/* Sizes that cuBLAS rejects are MERCER_ERROR_UNSUPPORTED, which measure.c treats as a missing baseline. */
 mercer_status mrc_cuda_gemm_baseline(mrc_backend *backend, const mercer_matrix *x, const mercer_matrix *z, void *out)
 {
     mrc_cuda *cuda = mrc_cuda_of(backend);

@@ -14,6 +14,8 @@
 #include "core/matrix.h"
 #include "core/memory.h"
 
+/* MOST_BYTE_FEATURES: |x|^2 + |z|^2 <= 2 255^2 16,384 < 2^31, so squared distances fit 32-bit integers. ROW_UNIT: the
+   copy engine needs rows of a multiple of 16 bytes. */
 enum { BLOCK = 65536, MOST_BYTE_FEATURES = 16384, ROW_UNIT = 16, FEWEST_CENTERS = 128, WIDE = 1024 };
 
 bool mrc_cuda_uses_half(const mrc_pair *pair, const mercer_matrix *w, const mercer_matrix *y)
@@ -47,6 +49,9 @@ static int64_t row_bytes(const mrc_half_precision *self)
     return self->ld * (self->bytes ? 1 : 2);
 }
 
+/* Uses rows that were packed before, if they have the element type of this product and begin at a row that the kernel
+   can address; otherwise allocates scratch for `rows` packed rows. first: position of the first row of the operand in
+   its packed copy. */
 static mercer_status make_side(mrc_half_precision *self, mrc_half_side *out, const mercer_matrix *points,
                                const mrc_packed *packed, int64_t first, int64_t rows)
 {
@@ -88,6 +93,8 @@ mercer_status mrc_half_precision_use(mrc_half_precision *self, mrc_half_side *ou
     return MERCER_OK;
 }
 
+/* Sets the origin: that of the pair, otherwise the mean of Z. Rows packed before are centered already, and bytes have
+   no origin. */
 static mercer_status find_origin(mrc_half_precision *self, const mercer_matrix *z)
 {
     if (self->bytes || (self->x.packed_before && self->z.packed_before)) return MERCER_OK;
@@ -149,6 +156,8 @@ static mercer_status multiply_rows(mrc_half_precision *self, const fused_room *r
     return MERCER_OK;
 }
 
+/* Computes the product with the fused kernel, a block of rows of X at a time. All blocks use the same scratch, because
+   the stream runs them one after the other. */
 static mercer_status run_fused(mrc_half_precision *self, const mercer_matrix *w, const mercer_matrix *y, bool add,
                                const mrc_cached_block *kept)
 {
@@ -174,11 +183,13 @@ static mercer_status run_fused(mrc_half_precision *self, const mercer_matrix *w,
 
 /* ---- Entry --------------------------------------------------------------------------------------------------- */
 
+/* The fused kernel has up to 16 columns and needs the instructions of Hopper. */
 static bool is_fused(const mrc_backend *backend, const mercer_matrix *w)
 {
     return mrc_cuda_of(backend)->hopper && w->cols < MRC_CUDA_WIDE;
 }
 
+/* Uses bytes only if both sides are bytes; otherwise bytes are rounded to halves like floats. */
 static mercer_status run_half_product(mrc_half_precision *self, const mercer_matrix *w, const mercer_matrix *y,
                                       bool add, const mrc_cached_block *kept)
 {
@@ -201,6 +212,9 @@ mercer_status mrc_cuda_half_matmul(mrc_backend *backend, const mrc_pair *pair, c
     return run_half_product(&self, w, y, add, NULL);
 }
 
+/* On Hopper, saves whole tiles of 256 columns, as many as fit the buffer; other GPUs save nothing. The rows are rounded
+   up to a size that cuBLAS multiplies fast, so the buffer holds fewer columns than its bytes suggest. kept->columns
+   does not count padding. */
 mercer_status mrc_cuda_half_forward(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
                                     const mercer_matrix *f, mrc_cached_block *kept)
 {

@@ -10,7 +10,9 @@
 
 #include "backends/cuda/cuda.h"
 
-/* The backend's packed rows (packed.c), owned by the caller of pack_create. */
+/* The backend's packed rows (packed.c), owned by the caller of pack_create. The kernel is only referred to, so it must
+   live longer. On the device: values (rows, ld) in bytes or halves; norms, int32 or float, padded to whole tiles;
+   origin (d) f64, NULL for bytes and for 0. */
 struct mrc_packed {
     const mercer_kernel *kernel;
     bool bytes;

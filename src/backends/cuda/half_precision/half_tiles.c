@@ -27,6 +27,7 @@ typedef struct tiles {
     void *no_weights, *no_sums; /* unused operands of the fused kernel, which always computes sums */
 } tiles;
 
+/* Returns the number of centers whose values are saved, without the padding of the last tile. */
 static int64_t kept_columns(const tiles *self)
 {
     return self->kept ? mrc_min(self->kept->columns, self->half->pair->z->rows) : 0;
@@ -84,6 +85,8 @@ static mercer_status evaluate_plainly(tiles *self, int64_t rows, const void *z, 
     return MERCER_OK;
 }
 
+/* values (rows, ld) = 2^15 K(X_b, Z_b) for centers first .. first + cols - 1. The fused kernel stores whole tiles, and
+   its product with the zero weights is discarded. */
 static mercer_status evaluate_tiles(tiles *self, int64_t rows, int64_t first, int64_t cols, void *values, int64_t ld)
 {
     mrc_half_precision *half = self->half;

@@ -21,6 +21,7 @@ static __device__ __forceinline__ void barrier_init(uint32_t barrier, uint32_t a
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals));
 }
 
+/* Arrives, and adds to the bytes that must be copied before the phase of the barrier ends. */
 static __device__ __forceinline__ void barrier_expect(uint32_t barrier, uint32_t bytes)
 {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
@@ -41,6 +42,8 @@ static __device__ __forceinline__ void barrier_arrive_at(uint32_t barrier, uint3
                  : "memory");
 }
 
+/* Waits until the phase of this parity has ended. Parity 1 passes at once on a new barrier, as if a phase had ended
+   before. */
 static __device__ __forceinline__ void barrier_wait(uint32_t barrier, uint32_t parity)
 {
     asm volatile("{\n.reg .pred done;\n"
@@ -62,6 +65,7 @@ static __device__ __forceinline__ uint32_t cluster_rank(void)
     return rank;
 }
 
+/* Waits for all threads of the cluster; writes before it are visible after it. */
 static __device__ __forceinline__ void cluster_sync(void)
 {
     asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
@@ -98,12 +102,15 @@ static __device__ __forceinline__ void copy_bytes(uint32_t to, const void *from,
 
 /* ---- Matrix products ----------------------------------------------------------------------------------------- */
 
-/* Returns the descriptor of a wgmma operand: rows of 128 bytes in shared memory, swizzled like the copy engine's. */
+/* Returns the descriptor of a wgmma operand: rows of 128 bytes in shared memory, swizzled like the copy engine's.
+   Fields, in units of 16 bytes: address (bits 0 to 13), leading offset (16, unused when swizzled), offset between
+   groups of eight rows (32); the swizzle of 128 bytes (62). The next 32 bytes of a row are at the descriptor + 2. */
 static __device__ __forceinline__ uint64_t operand_at(uint32_t address)
 {
     return (uint64_t)((address & 0x3ffff) >> 4) | (uint64_t)1 << 16 | (uint64_t)(1024 >> 4) << 32 | (uint64_t)1 << 62;
 }
 
+/* Orders accesses to registers before the wgmma instructions that use them. */
 static __device__ __forceinline__ void wgmma_begin(void)
 {
     asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
@@ -114,6 +121,7 @@ static __device__ __forceinline__ void wgmma_commit(void)
     asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
 
+/* Waits until at most LEFT of the committed groups are still running. */
 template <int LEFT> static __device__ __forceinline__ void wgmma_wait(void)
 {
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(LEFT) : "memory");

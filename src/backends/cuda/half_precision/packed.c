@@ -6,6 +6,7 @@
 #include "core/matrix.h"
 #include "core/memory.h"
 
+/* *out stays NULL, without an error, for double points, points without features and kernels without a half form. */
 mercer_status mrc_cuda_pack_create(mrc_backend *backend, mrc_packed **out, const mercer_kernel *kernel,
                                    const double *origin, const mercer_matrix *like)
 {
@@ -18,6 +19,7 @@ mercer_status mrc_cuda_pack_create(mrc_backend *backend, mrc_packed **out, const
     packed->ld = mrc_half_precision_ld(like->cols);
     int64_t size = packed->bytes ? 1 : 2;
     mercer_status status = mrc_cuda_alloc(backend, &packed->values, packed->rows * packed->ld * size, "packed rows");
+    /* A product may begin at any row and reads norms in whole tiles, so there is one tile more than the rows need. */
     if (status == MERCER_OK)
         status = mrc_cuda_alloc(backend, &packed->norms, 4 * mrc_fused_padded(packed->rows + MRC_FUSED_CENTERS),
                                 "norms of packed rows");
@@ -47,6 +49,7 @@ void mrc_cuda_pack_free(mrc_backend *backend, mrc_packed *packed)
     mrc_free(backend->context, packed);
 }
 
+/* Overwrites packed rows in place, on the stream: products queued before still use the old rows. */
 mercer_status mrc_cuda_pack_rows(mrc_backend *backend, mrc_packed *packed, int64_t first, const mercer_matrix *points)
 {
     mrc_cuda *cuda = mrc_cuda_of(backend);

@@ -32,6 +32,8 @@ typedef struct split {
     float *sums, *left, *right; /* sums of the product; factors f of A, g of B */
 } split;
 
+/* Splitting reads and writes both factors, which pays only for large products with many columns. B must not be
+   transposed: each of its columns has its own factor. */
 static bool pays(const mrc_gemm *job)
 {
     int64_t depth = job->transpose_a ? job->a->rows : job->a->cols;
@@ -41,6 +43,8 @@ static bool pays(const mrc_gemm *job)
            (double)job->c->rows * (double)job->c->cols * (double)depth >= 0x1p30;
 }
 
+/* Allocates the parts of a chunk of A and of B and the sums, and computes the factors of the whole matrices, which all
+   chunks share. */
 static mercer_status allocate_split(split *self)
 {
     mrc_backend *backend = self->backend;
@@ -70,6 +74,7 @@ static mercer_status split_a(split *self, const mercer_matrix *some)
     return MERCER_OK;
 }
 
+/* Writes the parts of some rows of B one below the other, each `rows` long; rows after the last one are 0. */
 static mercer_status split_b(split *self, const mercer_matrix *some, int64_t rows)
 {
     MRC_CUDA_TRY(self->backend, mrc_launch_split(mrc_cuda_of(self->backend)->stream, *some, self->right, 1, 1, rows,
@@ -112,6 +117,7 @@ static mercer_status run_transposed(split *self)
     return store_split(self, &self->c);
 }
 
+/* C = A B: B is split once, and the rows of A in chunks, each of which yields rows of C. */
 static mercer_status run_rows(split *self)
 {
     MRC_TRY(split_b(self, &self->b, self->depth));
