@@ -29,6 +29,7 @@ const char *mrc_status_string(mercer_status status)
     return "unknown status";
 }
 
+/* Stores the message in the context, or for the calling thread if it is NULL; a long message is cut. */
 static void record_error(mercer_context *context, const char *field, mercer_status status, const char *format,
                          va_list arguments)
 {
@@ -56,6 +57,7 @@ mercer_status mrc_fail_at(mercer_context *context, const char *field, mercer_sta
     return status;
 }
 
+/* The innermost caller names the field first and is the most specific, so outer calls do not replace it. */
 mercer_status mrc_blame(mercer_context *context, const char *field, mercer_status status)
 {
     const char **known = field_of(context);
@@ -84,6 +86,7 @@ mercer_status mrc_fail_with(mercer_context *context, const mrc_reason *reason)
     return mrc_fail_at(context, reason->field, reason->status, "%s", reason->text);
 }
 
+/* context must not be NULL: errors of the calling thread are not moved. */
 mrc_reason mrc_take_error(mercer_context *context, mercer_status status)
 {
     mrc_reason reason = {.status = status, .field = ""};
@@ -120,6 +123,7 @@ static bool is_recorded(const mercer_context *context, const char *text)
     return false;
 }
 
+/* When the list is full, further warnings are only logged. */
 void mrc_warn(mercer_context *context, const char *field, const char *format, ...)
 {
     char text[MRC_ERROR_CHARS];

@@ -74,6 +74,7 @@ static bool have_amx(void)
 }
 #endif
 
+/* Each level requires all features that the files of that level are compiled for. */
 mrc_isa mrc_isa_best(void)
 {
 #if defined(MERCER_X86)
@@ -92,6 +93,7 @@ mrc_isa mrc_isa_best(void)
 #endif
 }
 
+/* The processors that this process may use, which may be fewer than the machine has. */
 int mrc_processors(void)
 {
 #if defined(__linux__)

@@ -210,6 +210,7 @@ static bool columns_apart(const mercer_matrix *a, const mercer_matrix *b)
     return offset >= width_a && offset + width_b <= stride;
 }
 
+/* First compares the ranges of bytes, then allows disjoint columns of one matrix. Empty matrices never overlap. */
 mercer_status mrc_check_apart(mercer_context *context, const char *out_name, const mercer_matrix *out,
                               const char *in_name, const mercer_matrix *in)
 {
@@ -288,6 +289,8 @@ mercer_status mrc_fail_finite(mercer_context *context, const char *name, int64_t
                     (long long)i, (long long)j, isnan(value) ? "NaN" : "infinite");
 }
 
+/* Rows are scanned in at most SCAN_PARTS parts; parts are evaluated in order, so the message names the first bad
+   element for any number of threads. A part stops at its first bad row, so *largest is complete only on success. */
 mercer_status mrc_check_finite(mercer_context *context, const char *name, const mercer_matrix *matrix, double *largest)
 {
     if (largest) *largest = matrix->dtype == MERCER_U8 ? 255 : 0;

@@ -130,6 +130,8 @@ void mrc_count_bytes(mercer_context *context, int64_t bytes)
     context->bytes_high = mrc_max(context->bytes_high, context->bytes_now);
 }
 
+/* Only the first 8 bytes of the header are used, for the size with the header. The header is as large as the alignment,
+   so that the memory after it is aligned as well. */
 mercer_status mrc_alloc(mercer_context *context, void *out, int64_t count, int64_t size, const char *what)
 {
     void *memory = NULL;
@@ -254,6 +256,7 @@ void *mrc_arena_push(mrc_arena *arena, int64_t bytes)
     return piece;
 }
 
+/* Keeps the block for the next call. */
 void mrc_arena_reset(mrc_arena *arena)
 {
     arena->used = 0;
@@ -274,6 +277,7 @@ const char *mrc_bytes_text(char text[MRC_BYTES_TEXT], int64_t bytes)
     static const char *const units[] = {"bytes", "kB", "MB", "GB", "TB", "PB", "EB"}; /* 9.2 EB in 64 bits */
     double value = (double)bytes;
     int unit = 0;
+    /* 999.5 would be printed as 1000, and 99.95 as 100.0. */
     while (value >= 999.5) value /= 1000, unit++;
     snprintf(text, MRC_BYTES_TEXT, unit == 0 || value >= 99.95 ? "%.0f %s" : "%.1f %s", value, units[unit]);
     return text;

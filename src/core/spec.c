@@ -13,6 +13,8 @@ enum { TEXT_CHARS = 512, WORD_CHARS = MRC_SPEC_WORD };
 
 /* ---- Numbers ------------------------------------------------------------------------------------------------- */
 
+/* strtod expects the decimal point of the locale, so the point is replaced before the call. The set of characters
+   excludes hexadecimal numbers, infinity and NaN, which strtod would accept. */
 bool mrc_scan_number(const char *word, double *value)
 {
     size_t length = strlen(word);
@@ -104,6 +106,7 @@ void mrc_parameter_range(const mrc_parameter *parameter, char *text, size_t size
              parameter->kind == MRC_WHOLE ? ", whole" : "");
 }
 
+/* Returns whether parameter i exists; the list ends at a NULL name or when the array is full. */
 static bool has_parameter(const mrc_spec_form *form, int i)
 {
     return i < MRC_SPEC_PARAMETERS && form->parameters[i].name;
@@ -122,7 +125,8 @@ static void append_text(char *text, size_t size, const char *more)
     snprintf(text + used, size - used, "%s", more);
 }
 
-/* Returns the Levenshtein distance of two words: the number of letters to change, insert or delete. */
+/* Returns the Levenshtein distance of two words: the number of letters to change, insert or delete. One row of the
+   table of distances between prefixes is updated in place; WORD_CHARS if b is too long for it. */
 static int edits(const char *a, const char *b)
 {
     int row[WORD_CHARS + 1], length = (int)strlen(b);
@@ -261,6 +265,7 @@ static mercer_status parse_parameter(mercer_context *context, const mrc_spec_gra
     return set_value(context, grammar, form, parameter, word, object);
 }
 
+/* Parses all parameters, then sets those that were not given to their defaults. A required one must be given. */
 static mercer_status parse_parameters(mercer_context *context, const mrc_spec_grammar *grammar,
                                       const mrc_spec_form *form, const char *text, void *object)
 {
@@ -283,6 +288,7 @@ static mercer_status parse_parameters(mercer_context *context, const mrc_spec_gr
     return MERCER_OK;
 }
 
+/* Names must match exactly; similar ones are only suggested in the message. Without ":" no parameter is given. */
 mercer_status mrc_spec_read(mercer_context *context, const mrc_spec_grammar *grammar, const char *text, void *object,
                             int *index)
 {

@@ -137,6 +137,7 @@ mercer_status mrc_mapping_check(const mrc_mapping *mapping)
 
 /* ---- Hints --------------------------------------------------------------------------------------------------- */
 
+/* Rounds the start down to a multiple of `page`, because madvise requires that. Copies in memory need no advice. */
 static void advise(const mrc_mapping *mapping, int64_t offset, int64_t bytes, int64_t page, int advice)
 {
     if (!mapping->data || mapping->owner || bytes <= 0) return;

@@ -19,6 +19,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+/* Appended data is collected in a buffer of this size, and the free space is checked once per buffer. */
 enum { BUFFER_BYTES = 1 << 20 };
 
 static mercer_status fail_spill(const mrc_spill *self, const char *what, int error)
@@ -80,6 +81,7 @@ mercer_status mrc_spill_write(mrc_spill *self, const void *data, int64_t bytes)
     return MERCER_OK;
 }
 
+/* The mapping is private: writes to it stay in memory. Without data there is none, because mmap rejects 0 bytes. */
 mercer_status mrc_spill_map(mrc_spill *self, mrc_mapping *out)
 {
     *out = (mrc_mapping){0};

@@ -1,5 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Writing of files under a temporary name, which are renamed when all bytes are on disk. */
+/*
+ * Writing of files under a temporary name, which are renamed when all bytes are on disk.
+ *
+ *   open     remove temporary files of killed writers, create and lock a new one, give it the old file's permissions
+ *   commit   sync the file, rename it while it is locked, close it, sync the folder
+ *
+ * The file is synced before the rename, so the new name never refers to incomplete data after a crash. The sync of the
+ * folder makes the rename itself durable.
+ */
 #define _DEFAULT_SOURCE /* getentropy, flock */
 #define _XOPEN_SOURCE   700
 
@@ -137,6 +145,8 @@ static mercer_status resolve(mercer_context *context, const char **path, char ro
     return MERCER_OK;
 }
 
+/* Removes old temporary files before it creates its own one. After a failure *out owns nothing, and cancel has no
+   effect. */
 mercer_status mrc_writer_open(mrc_writer *out, mercer_context *context, const char *path)
 {
     struct stat about;
@@ -187,6 +197,8 @@ mercer_status mrc_writer_resize(mrc_writer *self, int64_t bytes)
                     (long long)bytes, strerror(errno));
 }
 
+/* The path is the temporary name and `temporary` stays "", so commit and cancel neither rename nor remove the file,
+   which belongs to rank 0. */
 mercer_status mrc_writer_join(mrc_writer *out, mercer_context *context, const char *temporary)
 {
     *out = (mrc_writer){.context = context, .descriptor = -1};
@@ -228,6 +240,8 @@ static int sync_folder(const char *path)
     return error;
 }
 
+/* Errors of close count, too: network file systems report failed writes there. In every case the memory is released,
+   and a file that was not renamed is removed. */
 mercer_status mrc_writer_commit(mrc_writer *self)
 {
     int error = !self->direct && mrc_sys.fsync(self->descriptor) != 0 ? errno : 0;
@@ -247,6 +261,7 @@ mercer_status mrc_writer_commit(mrc_writer *self)
     return status;
 }
 
+/* Removes the temporary file before it is unlocked, so that no other writer treats it as abandoned in between. */
 void mrc_writer_cancel(mrc_writer *self)
 {
     if (!self->path) return;

@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+/* Elements per piece; a multiple of 4, because normal numbers are drawn from a multiple of 4 on. */
 enum { PIECE = 128 };
 
 /* ---- Noise --------------------------------------------------------------------------------------------------- */
@@ -72,6 +73,8 @@ static void move_mirrored(char *to, const char *from, mrc_image_shape image, int
             memcpy(to + (r * w + c) * pixel, from + ((r - down) * w + w - 1 - (c - right)) * pixel, (size_t)pixel);
 }
 
+/* Copies whole lines of the image, which are contiguous, cut by the horizontal shift. A shift sets the row to 0 first,
+   because some pixels then have no source. */
 void mrc_move_row(void *to, const void *from, int64_t element_size, mrc_image_shape image, mrc_image_move move)
 {
     int64_t h = image.height, pixel = image.channels * element_size, line = image.width * pixel;

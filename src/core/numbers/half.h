@@ -36,8 +36,9 @@ static inline uint16_t mrc_half_from_float(float value)
     uint32_t bits = mrc_bits_from_float(value);
     uint16_t sign = (uint16_t)(bits >> 16 & 0x8000);
     uint32_t magnitude = bits & 0x7fffffff;
-    if (magnitude > 0x7f800000) return sign | 0x7e00;  /* NaN */
-    if (magnitude >= 0x477ff000) return sign | 0x7c00; /* rounds to 65536 or more, which is infinity */
+    if (magnitude > 0x7f800000) return sign | 0x7e00; /* NaN */
+    /* 65520, halfway between the largest half and 65536, and everything above round to infinity. */
+    if (magnitude >= 0x477ff000) return sign | 0x7c00;
     if (magnitude < 0x38800000) {
         /* Below the smallest normal half: adding 0.5 lets the float adder round to a multiple of 2^-24. */
         float rounded = mrc_float_from_bits(magnitude) + 0.5f;

@@ -44,6 +44,7 @@ double mrc_softmax_ahead(const double *p, int64_t c, int64_t j)
     return sum;
 }
 
+/* Finds the next class by a search for the best one after the last: sets are small, and nothing is allocated. */
 int64_t mrc_softmax_set(const double *p, int64_t c, double threshold, int32_t *members)
 {
     int64_t count = 0, last = -1;

@@ -24,6 +24,7 @@ static mercer_status check_units(mercer_context *context, int64_t outputs, const
     return MERCER_OK;
 }
 
+/* Allocates offsets and scales as one block of 2 * outputs numbers, 0 and 1 for a NULL list. */
 static mercer_status make_both(mercer_context *context, int64_t outputs, const double *offset, const double *scale,
                                double **out)
 {
@@ -47,6 +48,7 @@ mercer_status mrc_units_set(mrc_units *units, mercer_context *context, int64_t o
     return MERCER_OK;
 }
 
+/* Units with a curve only get offsets 0 and scales 1, because `offset` marks units that are set. */
 mercer_status mrc_units_set_curve(mrc_units *units, mercer_context *context, mrc_curve_kind kind, int64_t outputs,
                                   const mercer_matrix *numbers)
 {

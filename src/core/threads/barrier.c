@@ -97,6 +97,8 @@ static mrc_barrier_result end_of(const mrc_barrier *self, bool arrived, unsigned
     return MRC_BARRIER_LEFT;
 }
 
+/* The last party to arrive starts the next round and wakes the others, so they recognize the end of their round by its
+   number. A round that is complete counts as passed, even if a party leaves immediately after it. */
 mrc_barrier_result mrc_barrier_wait(mrc_barrier *self, int party, double patience, unsigned char *missing,
                                     mrc_exit_message *message)
 {

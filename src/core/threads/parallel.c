@@ -116,6 +116,8 @@ static void help(loop *self)
     if (atomic_fetch_sub(&self->helpers, 1) == 1 && pool.callers_asleep > 0) pthread_cond_broadcast(&pool.helper_left);
 }
 
+/* A thread of the pool: helps open loops, spins for a while if there are none, and sleeps. Its pieces run nested loops
+   serially. */
 static void *serve_pieces(void *unused)
 {
     (void)unused;
@@ -229,6 +231,8 @@ static void finish_loop(loop *self)
     pthread_mutex_unlock(&pool.lock);
 }
 
+/* The caller is a worker of its own loop, so a loop ends even if no thread of the pool joins it. Pieces are taken from
+   a shared counter; the order in which they run is not determined. */
 void mrc_parallel_for(int threads, int64_t count, mrc_work work, void *argument)
 {
     int used = count < threads ? (int)count : threads;
