@@ -23,6 +23,7 @@
 #include <string.h>
 #include <xxhash.h>
 
+/* S is an int, so a tree has at most 31 levels, and a rank's shards are covered by at most two nodes per level. */
 enum { MOST_NODES = 64, MOST_LEVELS = 30 };
 
 /* Exchanges pieces with all ranks, in host or device memory, and counts the bytes. If that fails, the connection is
@@ -94,7 +95,8 @@ static mercer_status add_elements(const elements_of *row, char *to, char *from)
     return MERCER_OK;
 }
 
-/* Lists the largest nodes that cover shards first .. end - 1, without data. Returns their number. */
+/* Lists the largest nodes that cover shards first .. end - 1, without data. Returns their number. A node may extend
+   beyond the last of all shards, but more than half of its shards exist. */
 static int list_nodes(int all, int first, int end, node *out)
 {
     int count = 0;
@@ -161,7 +163,8 @@ static mercer_status sum_local(mrc_shards shards, const mercer_matrix *parts, co
 
 /* ---- Sums ----------------------------------------------------------------------------------------------------- */
 
-/* State of one sum. */
+/* State of one sum. If parts are in device memory and there is no link, nodes and result are copied to host memory,
+   where the rest of the tree is summed; additions are rounded in the same way there. */
 typedef struct sum_job {
     mrc_comm *comm;
     mrc_shards shards;
@@ -175,6 +178,7 @@ typedef struct sum_job {
     char *sent, *received, *result; /* packed nodes; the sum; all in memory of messages */
 } sum_job;
 
+/* Lists the nodes that remain on a rank after its local sums, without data. Every rank computes the same list. */
 static int nodes_of(const sum_job *self, int rank, node *out)
 {
     int64_t first, local;
@@ -295,6 +299,7 @@ static mercer_status sum_over_ranks(sum_job *self, char *parts)
     MRC_SCOPE(scope, self->comm->context);
     for (int r = 0; r < ranks; r++) nodes += nodes_of(self, r, list);
     self->one_round = self->elements * self->size <= MRC_ONE_ROUND_BYTES;
+    /* Upper bounds: mrc_share gives a rank at most elements / ranks + 1 elements. */
     int64_t slice = self->one_round ? self->elements : self->elements / ranks + 1;
     int64_t sent = mrc_round_up(self->own_count * self->elements * self->size, 64);
     int64_t received = mrc_round_up(nodes * slice * self->size, 64);
@@ -333,6 +338,7 @@ mrc_memory mrc_comm_memory(const mrc_comm *comm, mrc_memory memory)
 
 /* ---- Other collectives ---------------------------------------------------------------------------------------- */
 
+/* The same piece goes to every other rank. That of this rank is in place already. */
 mercer_status mrc_comm_gather(mrc_comm *comm, mrc_memory memory, const mrc_piece *all)
 {
     if (comm->ranks == 1) return MERCER_OK;
@@ -341,6 +347,7 @@ mercer_status mrc_comm_gather(mrc_comm *comm, mrc_memory memory, const mrc_piece
     return exchange_pieces(comm, memory, send, all);
 }
 
+/* Only rank `from` sends and the others receive; all other pieces are empty. */
 mercer_status mrc_comm_spread(mrc_comm *comm, mrc_memory memory, int from, void *data, int64_t bytes)
 {
     if (comm->ranks == 1) return MERCER_OK;
@@ -390,6 +397,8 @@ mercer_status mrc_comm_largest(mrc_comm *comm, double *value)
     return MERCER_OK;
 }
 
+/* A rank that failed keeps its own status and message, which are more specific. The texts have a fixed size, because
+   the records of all ranks must have the same number of bytes; an empty one means success. */
 mercer_status mrc_comm_together(mrc_comm *comm, mercer_status status, const char *what)
 {
     if (comm->ranks == 1 || comm->broken) return status;
@@ -405,6 +414,7 @@ mercer_status mrc_comm_together(mrc_comm *comm, mercer_status status, const char
     return status;
 }
 
+/* Compares hashes of 128 bits in canonical byte order. The number of bytes is the seed, so it is compared as well. */
 mercer_status mrc_comm_agree(mrc_comm *comm, const char *what, const void *data, int64_t bytes)
 {
     if (comm->ranks == 1) return MERCER_OK;

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Fewest centers per shard if there are more than LEAST_SHARDS shards; bounds of the number of shards, both powers of
+   two. */
 enum { CENTERS_A_SHARD = 4096, LEAST_SHARDS = 8, MOST_SHARDS = 1024 };
 
 #define LEAVE_SECONDS 2.0 /* seconds to wait until a message is delivered, and for rank 0's exit message */
@@ -20,6 +22,7 @@ mercer_status mrc_comm_create_virtual(mrc_comm **out, mercer_context *context, i
     return MERCER_OK;
 }
 
+/* The caller sets module and state afterwards. Without a state, mrc_comm_free does not call the module. */
 mercer_status mrc_comm_allocate(mrc_comm **out, mercer_context *context, int rank, int ranks, int shards,
                                 double deadline)
 {
@@ -33,6 +36,7 @@ mercer_status mrc_comm_allocate(mrc_comm **out, mercer_context *context, int ran
     return MERCER_OK;
 }
 
+/* Closes the link, then the module. After a failed exchange neither waits for the other ranks. */
 void mrc_comm_free(mrc_comm *comm)
 {
     if (!comm) return;
@@ -43,6 +47,7 @@ void mrc_comm_free(mrc_comm *comm)
 
 /* ---- Calls of the module -------------------------------------------------------------------------------------- */
 
+/* Every rank must make the same sequence of calls. The pieces of this rank itself are not transferred. */
 mercer_status mrc_comm_exchange(mrc_comm *comm, const mrc_piece *send, const mrc_piece *receive)
 {
     mrc_comm_error failure = {.missing = comm->missing};
@@ -80,6 +85,7 @@ void mrc_share(int64_t count, int64_t parts, int64_t index, int64_t *first, int6
     *size = each + (index < more ? 1 : 0);
 }
 
+/* Depends on p and on the option only, never on the number of ranks. */
 int mrc_comm_shards(const mrc_comm *comm, int64_t p)
 {
     int shards = LEAST_SHARDS;
@@ -88,6 +94,7 @@ int mrc_comm_shards(const mrc_comm *comm, int64_t p)
     return shards;
 }
 
+/* Large shards are divided in units of 64 rows, so the last one may be shorter than the others. */
 void mrc_shard_rows(int64_t p, int64_t shards, int64_t index, int64_t *first, int64_t *rows)
 {
     int64_t unit = p >= MRC_LARGE_SHARD * shards ? MRC_ALIGNED_ROWS : 1, units;
@@ -96,6 +103,7 @@ void mrc_shard_rows(int64_t p, int64_t shards, int64_t index, int64_t *first, in
     *rows = mrc_min(units * unit, p - *first);
 }
 
+/* The shards of a rank are consecutive, so its rows are those from its first shard to the end of its last one. */
 void mrc_comm_rows(const mrc_comm *comm, int64_t p, int rank, int64_t *first, int64_t *count)
 {
     int64_t shards = mrc_comm_shards(comm, p), begin, own, end, rows;
@@ -126,6 +134,7 @@ static void list_missing(int ranks, const mrc_rank_process *places, const unsign
     if (all > listed) snprintf(text + used, (size_t)(LIST_CHARS - used), " and %d others", all - listed);
 }
 
+/* Also stores the exit code of a rank that has left, which this rank passes on when it leaves. */
 mercer_status mrc_comm_check(mrc_comm *comm, const mrc_comm_error *failure)
 {
     char who[LIST_CHARS] = "another rank";

@@ -78,6 +78,8 @@ static mercer_status find_missing(mrc_comm *comm, const char *why)
                     why);
 }
 
+/* If the exchange cannot be started, the others find out from the exit message of this rank. In all other failures the
+   link is aborted before the function returns. */
 mercer_status mrc_link_exchange(mrc_comm *comm, const mrc_piece *send, const mrc_piece *receive)
 {
     mrc_comm_error failure = {.kind = MRC_COMM_ERROR_DONE};
@@ -180,6 +182,8 @@ static mercer_status try_link(mrc_comm *comm, int device, char *why_not, int *in
     return MERCER_OK;
 }
 
+/* The decision is made once and for all ranks together. Without a link, which is not an error unless a rank requires
+   one, device memory is exchanged through the host. After an error the communicator counts as broken. */
 mercer_status mrc_comm_link(mrc_comm *comm, int device)
 {
     char why_not[2 * WHY_CHARS];
@@ -204,6 +208,7 @@ mercer_status mrc_comm_link(mrc_comm *comm, int device)
     return status;
 }
 
+/* Closes the link in order unless an exchange has failed; does nothing without a link. */
 void mrc_comm_unlink(mrc_comm *comm)
 {
     if (!comm->link) return;

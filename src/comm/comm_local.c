@@ -64,6 +64,9 @@ static void take_message(const local_rank *self, const mrc_piece *receive, mrc_c
     }
 }
 
+/* The pieces of the others may be read between the two waits: the barrier makes writes before it visible, and a rank
+   returns only when all have copied. A failure of take_message still reaches the second wait, so that no rank waits
+   there forever. */
 static void exchange_local(void *state, const mrc_piece *send, const mrc_piece *receive, double deadline,
                            mrc_comm_error *failure)
 {
@@ -146,6 +149,7 @@ static void join_local(mrc_comm **all, int ranks, mrc_barrier *barrier)
     }
 }
 
+/* An error of any rank is reported in the first context, and all ranks that exist are released. */
 mercer_status mrc_comm_create_local(mrc_comm **out, mercer_context *const *contexts, int ranks, int shards,
                                     double deadline)
 {

@@ -57,6 +57,7 @@ static void *find_chosen(const char *name, char *path, char *error)
     return library;
 }
 
+/* The folder of the installation is searched last; with raised rights it is the only one. */
 static void *find_library(const char *name, char *path, char *error)
 {
     void *library = mrc_has_raised_rights() ? NULL : find_chosen(name, path, error);
@@ -64,6 +65,7 @@ static void *find_library(const char *name, char *path, char *error)
     return library;
 }
 
+/* The version is the first field of every table, so it can be read before the type of the table is known to match. */
 mercer_status mrc_module_load(mercer_context *context, const char *name, const char *symbol, const void **table)
 {
     char path[PATH_CHARS], error[WHY_CHARS] = "";
@@ -118,6 +120,7 @@ static mercer_status join_module(mrc_comm *comm)
     return introduce_module(comm);
 }
 
+/* A failure after joining closes the module without waiting, because the other ranks may be in a collective call. */
 mercer_status mrc_comm_create_module(mrc_comm **out, mercer_context *context, const char *name, int shards,
                                      double deadline)
 {

@@ -29,6 +29,7 @@ typedef struct notice {
     char text[MRC_MODULE_TEXT];
 } notice;
 
+/* The arrays requests, statuses, done and peers have the same capacity and are reused by all exchanges. */
 typedef struct mpi_state {
     MPI_Comm comm;
     int rank, ranks;
@@ -67,6 +68,7 @@ static void fail_mpi(mrc_comm_error *failure, int code)
 
 /* ---- Joining and closing -------------------------------------------------------------------------------------- */
 
+/* Without order MPI is not finalized: MPI_Finalize would wait for ranks that may have ended. */
 static void close_module(void *state, int orderly)
 {
     mpi_state *self = state;
@@ -102,6 +104,7 @@ static int start_mpi(mpi_state *self)
     return MPI_SUCCESS;
 }
 
+/* On failure everything is released and *state stays NULL. */
 static void open_module(void **state, int *rank, int *ranks, mrc_comm_error *failure)
 {
     *state = NULL;
@@ -144,6 +147,7 @@ static void hear(mpi_state *self)
     }
 }
 
+/* Reports the stored exit message. */
 static void tell_left(const mpi_state *self, mrc_comm_error *failure)
 {
     failure->kind = MRC_COMM_ERROR_LEFT;
@@ -263,6 +267,8 @@ static void wait_all(mpi_state *self, int count, double deadline, mrc_comm_error
     }
 }
 
+/* Receives are posted before sends, so that data of other ranks finds its destination. After a failure requests may
+   still be pending on the memory of the pieces; only leave may follow. */
 static void exchange_mpi(void *state, const mrc_piece *send, const mrc_piece *receive, double deadline,
                          mrc_comm_error *failure)
 {
@@ -298,6 +304,8 @@ static void listen_to(void *state, int alive, mrc_comm_error *failure)
 
 /* ---- Leaving -------------------------------------------------------------------------------------------------- */
 
+/* The message is a field of the state, because sends may be pending when this returns. Rank 0 waits only for delivery;
+   the others also wait for its exit message until the time is over. */
 static void leave_mpi(void *state, int code, const char *text, double patience, mrc_comm_error *failure)
 {
     mpi_state *self = state;

@@ -58,6 +58,7 @@ static void place(int device, char text[MRC_LINK_PLACE], mrc_comm_error *failure
     if (machine) snprintf(text + used, MRC_LINK_PLACE - used, " of %s", machine);
 }
 
+/* Creates an id that the first rank sends to all others; they join with it. */
 static void identify(unsigned char id[MRC_LINK_ID], mrc_comm_error *failure)
 {
     ncclUniqueId unique;
@@ -87,6 +88,7 @@ static void close_link(void *state, int orderly)
     free(self);
 }
 
+/* Begins to join with non-blocking calls, so a rank that never arrives cannot block this one; poll reports the end. */
 static void open_link(void **state, const unsigned char id[MRC_LINK_ID], int rank, int ranks, int device,
                       mrc_comm_error *failure)
 {
@@ -135,6 +137,8 @@ static void start_nccl(void *state, const mrc_piece *send, const mrc_piece *rece
     if (!bad) bad_nccl(end, "sending", self->comm, failure);
 }
 
+/* Returns 1 when NCCL has finished its calls and the stream has done the transfers; 0 while one is pending or after a
+   failure. */
 static int poll_link(void *state, mrc_comm_error *failure)
 {
     nccl_state *self = state;
