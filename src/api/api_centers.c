@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Public: choosing centers, from a matrix and from a dataset. */
+/*
+ * Public: choosing centers, from a matrix and from a dataset.
+ *
+ * Order of the checks: options, number of centers of all ranks, shape against the samples, overlap, labels. Only then
+ * the ranks agree on a memory limit. The methods (src/centers) rely on a request with all defaults replaced.
+ */
 #include "centers/center_selection.h"
 
 #include "api/api_options.h"
@@ -12,7 +17,8 @@
 
 /* ---- Checks -------------------------------------------------------------------------------------------------- */
 
-/* Checks the labels for `balanced`, and counts the classes if their number is not given. */
+/* Checks the labels (n) for `balanced`. If the number of classes is not given, it becomes the largest label plus 1, so
+   classes without rows are possible. */
 static mercer_status check_labels(mercer_context *context, mercer_center_options *options, int64_t n)
 {
     if (!options->labels)
@@ -25,7 +31,8 @@ static mercer_status check_labels(mercer_context *context, mercer_center_options
     return MERCER_OK;
 }
 
-/* Checks the options that need neither samples nor ranks. */
+/* Checks the options that need neither samples nor ranks, and sets `method` and the default memory limit. The kernel is
+   optional for k-means, which uses it only to refuse a distance other than L2. */
 static mercer_status check_options(mrc_center_request *request)
 {
     mercer_context *context = request->context;
@@ -178,7 +185,9 @@ static mercer_status norm_of(mercer_context *context, const mercer_kernel *kerne
                     "kernel of the distance");
 }
 
-/* Finds the nearest row of Z for each row of X. sums (n), or NULL: sum_k |x_k - z_k|^norm. */
+/* Finds the nearest row of Z for each row of X. sums (n), or NULL: sum_k |x_k - z_k|^norm. The largest elements decide
+   whether sums of float could overflow, so that they are computed in double (search.wide). The indices are 32-bit,
+   which limits the rows of Z. */
 static mercer_status search_rows(mercer_context *context, double norm, int32_t *nearest, double *sums,
                                  const mercer_matrix *X, const mercer_matrix *Z)
 {
@@ -203,6 +212,8 @@ static mercer_status search_rows(mercer_context *context, double norm, int32_t *
     return context->backend->ops->nearest_rows(context->backend, &search, nearest, sums);
 }
 
+/* Without a kernel the sums are returned: squared distances of bytes are integers, and a root would round them. With a
+   kernel the root gives the distance that the kernel is a function of. */
 mercer_status mercer_nearest_rows(mercer_context *context, int32_t *nearest, double *distances,
                                   const mercer_kernel *kernel, const mercer_matrix *X, const mercer_matrix *Z)
 {
@@ -214,6 +225,7 @@ mercer_status mercer_nearest_rows(mercer_context *context, int32_t *nearest, dou
     return MERCER_OK;
 }
 
+/* A median of 0 is refused, because it cannot be a bandwidth. *out is written only after all checks. */
 mercer_status mercer_median_distance(mercer_context *context, double *out, const mercer_kernel *kernel,
                                      const mercer_matrix *X, uint64_t seed)
 {

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Public: ranks. */
+/*
+ * Public: ranks.
+ *
+ * The checks of a collective function are local. A rank that fails here does not take part in the exchange; the other
+ * ranks notice that in the exchange, at the latest after the deadline.
+ */
 #include "comm/comm.h"
 
 #include "api/api_options.h"
@@ -78,6 +83,9 @@ static void apply_options(mrc_comm *comm, const mercer_comm_options *options, mr
     comm->leaving_user = options->leaving_user;
 }
 
+/* shards: -1 (MERCER_SHARDS_AUTO) is 0 in mrc_comm, which means "by the number of centers". 0 means 1 for "self" and
+   automatic otherwise. Deadline, exchange and `leaving` concern other ranks, so "self" checks but does not store
+   them. */
 mercer_status mercer_comm_create(mercer_comm **out, mercer_context *context, const mercer_comm_options *options)
 {
     mercer_comm_options ours;
@@ -115,6 +123,8 @@ static mercer_status check_contexts(mercer_context *const *contexts, int ranks)
     return MERCER_OK;
 }
 
+/* All outputs are cleared before the contexts are checked, so that a caller can release every out[r] after a later
+   failure. Options are read once, with the first context, and apply to all ranks. */
 mercer_status mercer_comm_create_local(mercer_comm **out, mercer_context *const *contexts, int ranks,
                                        const mercer_comm_options *options)
 {
@@ -157,6 +167,7 @@ mercer_status mercer_comm_query(const mercer_comm *comm, mercer_comm_info *info)
 
 /* ---- Collective operations --------------------------------------------------------------------------------------- */
 
+/* Not an exchange: the share depends only on the number of centers, of shards and of ranks. */
 mercer_status mercer_comm_share(const mercer_comm *comm, int64_t *first, int64_t *count, int64_t centers)
 {
     if (!comm) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "comm is NULL");

@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Public: version, status messages, contexts. */
+/*
+ * Public: version, status messages, contexts.
+ *
+ * With the option `deferred`, a context begins with the CPU backend while a thread creates the requested one. Functions
+ * that need no device, such as those that open files, run meanwhile. Functions that use the backend, or create objects
+ * that do, call mrc_context_ready first.
+ */
 #include "core/clock.h"
 #include "core/context.h"
 
@@ -78,7 +84,8 @@ struct mrc_starting {
     mercer_status status;
 };
 
-/* The work of the thread: creates the backend. A failure is reported by the call that waits for it. */
+/* The work of the thread: creates the backend. A failure is reported by the call that waits for it. Background work
+   must not use the context of its owner; this work allocates from `own`. */
 static void make_backend(void *argument, int64_t piece)
 {
     (void)piece;
@@ -95,6 +102,8 @@ static bool start_backend(mercer_context *context, const char *name)
     size_t length = strlen(name) + 1;
     if (mrc_alloc_zero(context, &self, 1, (int64_t)(sizeof *self + length), "the backend") != MERCER_OK) return false;
     self->own = *context;
+    /* The log sink belongs to the caller's thread. The name is copied, because the options may be gone before it is
+       read. */
     self->own.log = NULL;
     self->own.bytes_now = self->own.bytes_peak = self->own.bytes_high = 0;
     self->name = memcpy(self + 1, name, length);
@@ -119,7 +128,8 @@ static void tell_backend(mercer_context *context)
             mrc_isa_name(context->isa), context->threads);
 }
 
-/* Replaces the CPU backend by the backend that the thread has created. */
+/* Replaces the CPU backend by the backend that the thread has created. On failure the CPU backend stays, so that the
+   context can be released normally. The bytes that the thread has allocated are added to those of the context. */
 static void take_backend(mercer_context *context)
 {
     struct mrc_starting *self = context->starting;
@@ -134,6 +144,7 @@ static void take_backend(mercer_context *context)
     tell_backend(context);
 }
 
+/* A failed start is reported by every later call, not only by the first one. */
 mercer_status mrc_context_ready(mercer_context *context)
 {
     if (!context) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "context is NULL");
@@ -152,6 +163,8 @@ static void drop_starting(mercer_context *context)
     if (self->backend && self->backend != context->backend) mrc_backend_free(self->backend);
 }
 
+/* Options are checked before anything is allocated. Until the context exists, messages belong to the calling thread;
+   the message of a failed backend is copied there. log_level 0 is the default: warnings and errors. */
 mercer_status mercer_context_create(mercer_context **out, const mercer_context_options *options)
 {
     if (!out) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "out is NULL");
@@ -186,6 +199,8 @@ mercer_status mercer_context_create(mercer_context **out, const mercer_context_o
     return MERCER_OK;
 }
 
+/* `starting` is released after the backend (see struct mrc_starting). The allocator is copied, because the context is
+   the last block that it releases. */
 void mercer_context_free(mercer_context *context)
 {
     if (!context) return;

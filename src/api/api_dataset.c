@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Public: datasets, from files and synthetic. */
+/*
+ * Public: datasets, from files and synthetic.
+ *
+ * Only mercer_dataset_from_arrays waits for the device of the context, because its arrays may be in device memory. The
+ * other functions need no device, so they can run while it is initialized (mercer_context_options.deferred).
+ */
 #include "data/dataset.h"
 
 #include "api/api_options.h"
@@ -41,7 +46,8 @@ static mercer_status check_names(mercer_context *context, const char *what, cons
     return MERCER_OK;
 }
 
-/* Checks the options that do not depend on the files. */
+/* Checks the options that do not depend on the files. A wrong option is therefore reported even if a file is
+   missing. */
 static mercer_status check_options(mercer_context *context, const mercer_dataset_options *options)
 {
     if (options->group_column && options->time_column)
@@ -111,7 +117,7 @@ static void release_copy(void *context, void *memory)
     mrc_free(context, memory);
 }
 
-/* Checks labels or Y; there may be neither. */
+/* Checks labels or Y; there may be neither. Labels are host memory; Y may be in device memory and is scanned there. */
 static mercer_status check_targets(mercer_context *context, const mercer_dataset_arrays *arrays)
 {
     int64_t n = arrays->X->rows;
@@ -126,7 +132,8 @@ static mercer_status check_targets(mercer_context *context, const mercer_dataset
     return mrc_matrix_check_finite(context->backend, "Y", arrays->Y, NULL);
 }
 
-/* Creates a dataset from arrays. Arrays on a device are copied to the host; the dataset owns the copies. */
+/* Creates a dataset from arrays. Arrays on a device are copied to the host; the dataset owns the copies. Until it does,
+   the scope owns them. The device matrix X is noted as on_device, so that training can read it without another copy. */
 static mercer_status bring_arrays(mercer_dataset **out, mercer_context *context, const mercer_dataset_arrays *arrays)
 {
     static const mercer_matrix none = {0};
@@ -146,6 +153,8 @@ static mercer_status bring_arrays(mercer_dataset **out, mercer_context *context,
     return MERCER_OK;
 }
 
+/* X is checked before everything that has one entry per row of X. Groups or times are viewed as a column, which may
+   have 0 rows, so that the check of finite values needs no special case. */
 mercer_status mercer_dataset_from_arrays(mercer_dataset **out, mercer_context *context,
                                          const mercer_dataset_arrays *arrays)
 {
@@ -235,7 +244,8 @@ static mercer_status check_range(const mercer_dataset *dataset, const int64_t *r
     return MERCER_OK;
 }
 
-/* Checks the shapes and types of the outputs of mercer_dataset_read. */
+/* Checks the shapes and types of the outputs of mercer_dataset_read. X is f32, f64, or of the type that preprocessed
+   rows have, so that bytes can stay bytes. */
 static mercer_status check_read(const mercer_dataset *dataset, const mercer_preprocess *preprocess,
                                 const mercer_matrix *X, const mercer_matrix *Y, const int32_t *labels)
 {
@@ -269,6 +279,8 @@ mercer_status mercer_dataset_take(mercer_dataset **out, const mercer_dataset *fr
     return mrc_dataset_take(out, from, rows, count);
 }
 
+/* A mapped file is checked before the read, so that it is safe to touch its pages. The check after the read makes sure
+   that the rows are those of the file as it was opened. */
 mercer_status mercer_dataset_read(const mercer_dataset *dataset, const mercer_matrix *X, const mercer_matrix *Y,
                                   int32_t *labels, const mercer_preprocess *preprocess, const int64_t *rows,
                                   int64_t first)
@@ -283,6 +295,8 @@ mercer_status mercer_dataset_read(const mercer_dataset *dataset, const mercer_ma
 
 /* ---- Writing ------------------------------------------------------------------------------------------------- */
 
+/* The endings of both names are checked before the first file is written. Equal names are refused; two names of one
+   file are not recognized. */
 mercer_status mercer_dataset_write(const mercer_dataset *dataset, const char *x_path, const char *y_path)
 {
     if (!dataset) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "dataset is NULL");

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Public: probabilities, intervals, evaluation of predictions, importance of columns. */
+/*
+ * Public: probabilities, intervals, evaluation of predictions, importance of columns.
+ *
+ * An evaluation is a set of sums to which blocks of rows are added. mercer_evaluate predicts a dataset block by block
+ * and adds the blocks; other callers add predictions of their own.
+ */
 #include "metrics/metrics.h"
 
 #include "api/api_options.h"
@@ -29,6 +34,8 @@ mercer_status mercer_model_probabilities(mercer_model *model, const mercer_matri
     return mrc_model_probabilities(model, P, X);
 }
 
+/* A set is ordered by probability and fills the rest of its row of `members` with -1. NaN fails the comparison with 0,
+   so a threshold that is NaN is refused. */
 mercer_status mercer_class_sets(mercer_context *context, int32_t *members, const mercer_matrix *P, double threshold)
 {
     double *row;
@@ -50,6 +57,8 @@ mercer_status mercer_class_sets(mercer_context *context, int32_t *members, const
 
 /* ---- Evaluations ----------------------------------------------------------------------------------------------- */
 
+/* Checks the options after their defaults are set. 0 means "none" for temperature and curvature, so only other values
+   are compared with their ranges. radius has one entry per output, but a single one for classes (the threshold). */
 static mercer_status check_options(mercer_context *context, const mercer_evaluation_options *options)
 {
     if (options->task != MERCER_TASK_CLASSIFICATION && options->task != MERCER_TASK_REGRESSION)
@@ -91,6 +100,8 @@ mercer_status mercer_evaluation_create(mercer_evaluation **out, mercer_context *
     return mrc_evaluation_create(out, context, &ours);
 }
 
+/* Nothing is added before all arguments are checked, so a failed call leaves the sums unchanged. Y has no effect on an
+   evaluation of classes, nor labels on one of values. */
 mercer_status mercer_evaluation_add(mercer_evaluation *evaluation, const mercer_matrix *F, const mercer_matrix *Y,
                                     const int32_t *labels, const double *weights)
 {
@@ -124,7 +135,9 @@ typedef struct evaluated_block {
     int32_t *labels;
 } evaluated_block;
 
-/* Allocates buffers of about 32 MiB, but at least 64 rows, so that products stay efficient with many features. */
+/* Allocates buffers of about 32 MiB, but at least 64 rows, so that products stay efficient with many features. A row
+   takes at most 8 (d + 2 c + 1) bytes: features, predictions and targets in double. Predictions are in double if target
+   units are applied, which preserves digits that float does not have (model/predict.c). */
 static mercer_status open_block(const mercer_model *model, const mercer_dataset *data, mrc_scope *scope,
                                 evaluated_block *out)
 {
@@ -140,7 +153,7 @@ static mercer_status open_block(const mercer_model *model, const mercer_dataset 
     return mrc_scope_alloc(scope, &out->labels, most, sizeof *out->labels, "labels");
 }
 
-/* Predicts a block of rows and adds it to the evaluation. */
+/* Predicts the rows from `first` on, up to a block, and adds them to the evaluation. */
 static mercer_status add_block(mercer_evaluation *self, mercer_model *model, const mercer_dataset *data,
                                evaluated_block *block, int64_t first)
 {
@@ -156,6 +169,7 @@ static mercer_status add_block(mercer_evaluation *self, mercer_model *model, con
     return MERCER_OK;
 }
 
+/* Adds all rows of the dataset in their order. With ranks, every rank passes all rows. */
 static mercer_status add_dataset(mercer_evaluation *self, mercer_model *model, const mercer_dataset *data)
 {
     evaluated_block block;
@@ -180,6 +194,9 @@ static mercer_status find_radius(const mercer_model *model, mrc_scope *scope, me
     return mrc_model_interval(model, radius, options->interval);
 }
 
+/* A curvature is calibrated together with its temperature, so the model's curvature is a default only if the
+   temperature of the model is used. Options are checked after task, sizes and defaults have been taken from data and
+   model. */
 mercer_status mercer_evaluate(mercer_evaluation **out, mercer_model *model, const mercer_dataset *data,
                               const mercer_evaluation_options *options)
 {
@@ -220,6 +237,7 @@ static mercer_status check_rows(const mercer_evaluation *evaluation, const void 
     return mrc_fail(evaluation->context, MERCER_ERROR_DATA, "the evaluation has no rows of positive weight");
 }
 
+/* Metrics that do not apply to the task stay NaN; the functions of src/metrics set the others. */
 mercer_status mercer_evaluation_query(const mercer_evaluation *evaluation, mercer_metrics *out)
 {
     const double none = (double)NAN;
@@ -265,6 +283,7 @@ const double *mercer_evaluation_confusion(const mercer_evaluation *evaluation)
     return evaluation ? evaluation->confusion : NULL;
 }
 
+/* x and y may be NULL only if their capacity is 0; the call then only counts the points. */
 mercer_status mercer_evaluation_curve(const mercer_evaluation *evaluation, const char *name, int64_t index, double *x,
                                       double *y, int64_t room, int64_t *count)
 {
@@ -327,6 +346,8 @@ void mercer_importance_free(mercer_importance *importance)
     mrc_importance_free(importance);
 }
 
+/* F has the capacity of `values`: one row per value. The column number is checked by the callee, which knows the
+   columns of the schema. */
 mercer_status mercer_partial_dependence(mercer_model *model, const mercer_dataset *data, int64_t column, double *values,
                                         const mercer_matrix *F, int64_t *count)
 {

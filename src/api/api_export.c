@@ -1,16 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Public: export of models to other file formats. */
+/*
+ * Public: export of models to other file formats.
+ *
+ * The writers in src/export rely on the checks here: each member has a built-in kernel, this process has all rows of
+ * the centers and weights, and the name can begin C identifiers. Everything is checked before a file is created.
+ */
 #include "api/api_options.h"
 #include "export/export.h"
 #include "kernels/kernel.h"
 
 #include <string.h>
 
+/* The formats, indexed by the enumeration below. */
 static const struct {
     const char *name, *ending;
 } formats[] = {{"c99", ".c"}, {"onnx", ".onnx"}};
 enum { C99, ONNX, FORMATS };
 
+/* Returns whether the text ends with `end` and has other characters before it. */
 static bool ends_with(const char *text, const char *end)
 {
     size_t length = strlen(text), more = strlen(end);
@@ -26,7 +33,8 @@ static mercer_status find_format(mercer_context *context, const char *path, cons
     return mrc_fail(context, MERCER_ERROR_ARGUMENT, "%s: the name ends in neither .c nor .onnx; set the format", path);
 }
 
-/* Returns whether the text is a C identifier. */
+/* Returns whether the text is a C identifier of at most 63 characters. Letters are listed, because isalpha depends on
+   the locale. The name becomes part of every function name, so that several models can be linked together. */
 static bool is_name(const char *text)
 {
     const char *letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_", *digits = "0123456789";

@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Public: fitting, in one call and in steps. */
+/*
+ * Public: fitting, in one call and in steps.
+ *
+ * mercer_fit is _open, _run, _take_model. Everything that needs no data is checked by mrc_fit_check_request; this file
+ * checks what needs data or the caller's structs. mercer_fit checks the structs of a report first, because a fit may
+ * take long.
+ */
 #include "fit/fitting.h"
 
 #include "api/api_options.h"
@@ -13,7 +19,8 @@
 
 /* ---- Request ------------------------------------------------------------------------------------------------- */
 
-/* Copies the caller's options, and checks everything that needs no data. */
+/* Copies the caller's options, and checks everything that needs no data. `train` is read separately, because it is a
+   struct of its own with its own struct_size; a NULL means all defaults. */
 static mercer_status read_request(mercer_context *context, mrc_fit_request *out, const mercer_fit_options *options)
 {
     MRC_TRY(mrc_read_struct(context, &out->options, MRC_STRUCT(mercer_fit_options), options, "options"));
@@ -67,7 +74,8 @@ mercer_status mercer_fitting_open(mercer_fitting **out, mercer_context *context,
     return mrc_fitting_open(out, context, data, &request);
 }
 
-/* Fills the caller's report, and the reports of the parts that it points to. */
+/* Fills the caller's report, and the reports of the parts that it points to. The pointers to these are inputs: they are
+   read from the caller's struct and written back unchanged. There is no training report before training. */
 static mercer_status write_report(const mercer_fitting *fitting, mercer_fit_report *report)
 {
     mercer_context *context = fitting->context;
@@ -104,6 +112,8 @@ mercer_status mercer_fitting_centers(mercer_fitting *fitting, mercer_matrix *cen
     return MERCER_OK;
 }
 
+/* The trainer refers to the model, so it is released first. `fitting->model` is cleared, so that the fitting does not
+   release the model; later calls that need it fail. */
 mercer_status mercer_fitting_take_model(mercer_fitting *fitting, mercer_model **out)
 {
     if (!fitting) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "fitting is NULL");
@@ -145,6 +155,7 @@ mercer_status mercer_fitting_parts(const mercer_fitting *fitting, mercer_fit_par
     return mrc_write_struct(fitting->context, out, &ours, MRC_STRUCT(mercer_fit_parts), "out");
 }
 
+/* An index beyond the last decision is not an error, so that a caller can count up until *exists is 0. */
 mercer_status mercer_fitting_decision(const mercer_fitting *fitting, int index, mercer_decision *out, int *exists)
 {
     if (!fitting) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "fitting is NULL");
@@ -163,7 +174,8 @@ mercer_status mercer_fitting_decision(const mercer_fitting *fitting, int index, 
 
 /* ---- In one call ------------------------------------------------------------------------------------------------- */
 
-/* Checks the sizes of the caller's report and of the reports that it points to. */
+/* Checks the sizes of the caller's report and of the reports that it points to. Each is read into a local copy that is
+   then dropped. */
 static mercer_status check_report(mercer_context *context, const mercer_fit_report *report)
 {
     mercer_fit_report ours;
@@ -190,6 +202,8 @@ mercer_status mercer_fit(mercer_model **out, mercer_context *context, mercer_dat
     return MERCER_OK;
 }
 
+/* Plans with a fitting that has sizes but no data; the stages that need data are skipped (stages.c). The report is
+   written even if the plan fails, because it then has the largest number of centers that fits. */
 mercer_status mercer_fit_plan(mercer_context *context, mercer_plan *out, const mercer_dataset_info *data,
                               const mercer_fit_options *options, mercer_fit_report *report)
 {
@@ -209,6 +223,8 @@ mercer_status mercer_fit_plan(mercer_context *context, mercer_plan *out, const m
 
 /* ---- Probabilities ------------------------------------------------------------------------------------------- */
 
+/* Labels are checked last, against the number of columns of the scores. Scores without rows or with one column are
+   valid; the result is then the default. */
 mercer_status mercer_calibrate(mercer_context *context, double *temperature, double *curvature,
                                const mercer_matrix *scores, const int32_t *labels, const double *weights)
 {

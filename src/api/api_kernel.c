@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Public: kernel functions, kernel matrices and products. */
+/*
+ * Public: kernel functions, kernel matrices and products.
+ *
+ * The operations of a backend expect checked arguments: kernel, views, sizes and overlap are checked here. The values
+ * of X, Z and W are checked last, because that reads the matrices, possibly in device memory.
+ */
 #include "api/api_options.h"
 #include "backends/backend.h"
 #include "core/matrix.h"
@@ -24,6 +29,7 @@ int mercer_kernel_list(mercer_kernel_info *out, int index)
     return mrc_write_struct(NULL, out, &info, MRC_STRUCT(mercer_kernel_info), "out") == MERCER_OK;
 }
 
+/* These two check their own arguments: other folders call them with texts of the caller, too. */
 mercer_status mercer_kernel_parse(mercer_kernel *out, mercer_context *context, const char *spec)
 {
     return mrc_kernel_parse(context, out, spec);
@@ -94,6 +100,7 @@ static mercer_status arrived(mercer_context *context, const mercer_matrix *out, 
 
 /* ---- Values, matrices, products ------------------------------------------------------------------------------ */
 
+/* K must not overlap X or Z: the backend reads the points while it writes blocks of K. */
 mercer_status mercer_kernel_eval(mercer_context *context, const mercer_matrix *K, const mercer_kernel *kernel,
                                  const mercer_matrix *X, const mercer_matrix *Z)
 {
@@ -108,6 +115,8 @@ mercer_status mercer_kernel_eval(mercer_context *context, const mercer_matrix *K
     return arrived(context, K, context->backend->ops->kernel_eval(context->backend, &pair, K));
 }
 
+/* Half precision only on request (arithmetic fast): the choice of "auto" belongs to the plan of a training run. W is
+   checked for finite values, because 0 times infinity would be NaN even where the kernel is 0. */
 mercer_status mercer_kernel_matmul(mercer_context *context, const mercer_matrix *Y, const mercer_kernel *kernel,
                                    const mercer_matrix *X, const mercer_matrix *Z, const mercer_matrix *W)
 {
@@ -142,6 +151,7 @@ mercer_status mercer_kernel_diagonal(mercer_context *context, const mercer_matri
     return arrived(context, D, context->backend->ops->kernel_diagonal(context->backend, kernel, X, D));
 }
 
+/* Times products with random points of the given sizes; the caller's data are not needed. */
 mercer_status mercer_measure_speed(mercer_context *context, mercer_speed *out, const mercer_kernel *kernel,
                                    const mercer_shape *shape)
 {

@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Public: creation and loading of models, their description, predictions, target units. */
+/*
+ * Public: creation and loading of models, their description, predictions, target units.
+ *
+ * With a communicator, creating and loading are collective. A rank whose own arguments are wrong must still take part
+ * in every exchange. These functions therefore combine the statuses of all ranks (mrc_comm_together) instead of
+ * returning at once.
+ */
 #include "api/api_options.h"
 #include "backends/backend.h"
 #include "core/matrix.h"
@@ -9,7 +15,8 @@
 #include "model/model.h"
 #include "model/model_file.h"
 
-/* Checks sizes and types and creates a model. total: number of centers of all ranks. */
+/* Checks sizes and types and creates a model. total: number of centers of all ranks. `centers` has been checked as a
+   matrix. Its values are checked here, once: writing a file relies on finite centers (model_file.c). */
 static mercer_status create_model(mercer_model **out, mercer_context *context, mercer_comm *comm,
                                   const mercer_kernel *kernel, const mercer_matrix *centers, int64_t total,
                                   int64_t outputs, mercer_dtype weights)
@@ -49,7 +56,8 @@ static mercer_status count_centers(mercer_comm *comm, mercer_status status, cons
                     (long long)*total, (long long)rows);
 }
 
-/* Creates this rank's share of a model. */
+/* Creates this rank's share of a model. Every path makes the same exchanges: count_centers, then mrc_comm_together. A
+   rank with wrong arguments reports its own error, the others an error that names it. */
 static mercer_status create_shared(mercer_model **out, mercer_comm *comm, const mercer_kernel *kernel,
                                    const mercer_matrix *centers, int64_t outputs, mercer_dtype weights)
 {
@@ -68,6 +76,8 @@ static mercer_status check_comm(mercer_context *context, const mercer_comm *comm
     return mrc_fail(context, MERCER_ERROR_ARGUMENT, "comm: it was made from another context");
 }
 
+/* The origin is the mean of the centers of all ranks, so mrc_model_find_origin is collective, too. It runs after all
+   ranks have created their shares. */
 mercer_status mercer_model_create(mercer_model **out, mercer_context *context, mercer_comm *comm,
                                   const mercer_kernel *kernel, const mercer_matrix *centers, int64_t outputs,
                                   mercer_dtype weights)
@@ -88,6 +98,7 @@ mercer_status mercer_model_create(mercer_model **out, mercer_context *context, m
     return MERCER_OK;
 }
 
+/* A rank may fail to read the file although the others can. Then no rank gets a model. */
 mercer_status mercer_model_load(mercer_model **out, mercer_context *context, mercer_comm *comm, const char *path)
 {
     if (!out) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "out is NULL");
@@ -109,6 +120,8 @@ static mercer_task interval_task(const mrc_calibration *calibration)
     return calibration->classes ? MERCER_TASK_CLASSIFICATION : MERCER_TASK_REGRESSION;
 }
 
+/* All pointers are borrowed from the model. Centers and weights are this rank's share, `size` counts those of all
+   ranks. */
 mercer_status mercer_model_query(const mercer_model *model, mercer_model_info *info)
 {
     if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
@@ -144,7 +157,8 @@ mercer_status mercer_model_query(const mercer_model *model, mercer_model_info *i
 
 /* ---- Predictions ----------------------------------------------------------------------------------------------- */
 
-/* Checks that X has the type and the number of features that the model predicts from. */
+/* Checks that X has the type and the number of features that the model predicts from. A metric that is not diagonal may
+   take more features than the centers have columns; the message names the part that sets the number. */
 static mercer_status check_samples(const mercer_model *model, const mercer_matrix *X)
 {
     MRC_TRY(mrc_backend_check_matrix(model->context->backend, "X", X, MRC_ACCEPT_ANY));
@@ -155,6 +169,8 @@ static mercer_status check_samples(const mercer_model *model, const mercer_matri
                     (long long)features);
 }
 
+/* F must not overlap X: blocks of F are written before later blocks of X are read. The file of a mapped model is
+   checked last; its pages are read only after that. */
 mercer_status mercer_model_predict(mercer_model *model, const mercer_matrix *F, const mercer_matrix *X)
 {
     if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
@@ -176,6 +192,7 @@ mercer_status mercer_model_classify(mercer_model *model, int32_t *labels, const 
     return mrc_model_classify(model, labels, X);
 }
 
+/* G (m, c d) is in host memory, as is X. The product c d is computed with an overflow check before it is compared. */
 mercer_status mercer_model_gradient(mercer_model *model, const mercer_matrix *G, const mercer_matrix *X)
 {
     if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");

@@ -16,6 +16,8 @@ mercer_status mercer_model_save(mercer_model *model, const char *path, const mer
     return mrc_model_write(model, path, &ours, NULL, 0);
 }
 
+/* The file is opened completely, with all checksums, so a header is never returned from a damaged file. *needed
+   includes the terminating zero. It is set before the size is checked: a call with size 0 returns it with an error. */
 mercer_status mercer_model_file_header(mercer_context *context, char *text, size_t size, size_t *needed,
                                        const char *path)
 {
@@ -37,6 +39,8 @@ mercer_status mercer_model_file_header(mercer_context *context, char *text, size
 
 /* ---- Labels, note, preprocessing ----------------------------------------------------------------------------- */
 
+/* Sets columns[j] to the index of the caller's column that is feature j. If both sides have names, additional columns
+   are allowed. Otherwise columns are matched by position, so their number must be that of the features. */
 mercer_status mercer_model_match(const mercer_model *model, int64_t *columns, const char *const *names, int64_t count)
 {
     if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
@@ -55,6 +59,8 @@ mercer_status mercer_model_match(const mercer_model *model, int64_t *columns, co
     return MERCER_OK;
 }
 
+/* A preprocessing with fitted = 0, such as a single factor, applies to any number of features. The copy is made before
+   the old one is released, so a failure leaves the model unchanged. */
 mercer_status mercer_model_set_preprocess(mercer_model *model, const mercer_preprocess *preprocess)
 {
     if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Structs with struct_size, parsing of sizes, compatibility of datasets and models. */
+/*
+ * Structs with struct_size, parsing of sizes, compatibility of datasets and models.
+ *
+ * Every public struct begins with struct_size, so the size is known before any other field is read. A field that is 0
+ * means "default" in every version; that is why a shorter struct can be extended with zeros.
+ */
 #include "api/api_options.h"
 
 #include "core/matrix.h"
@@ -26,6 +31,8 @@ static mercer_status fail_size(mercer_context *context, const char *name, const 
     return mrc_fail(context, MERCER_ERROR_ARGUMENT, "%s: struct_size is %zu; set it to sizeof(%s)", name, size, type);
 }
 
+/* The copy has the caller's struct_size if `theirs` is given, and `size` otherwise. The bytes after our last field are
+   all that is known about newer fields: bytes of 0 are their defaults. */
 mercer_status mrc_read_struct(mercer_context *context, void *ours, size_t size, const char *type, const void *theirs,
                               const char *name)
 {
@@ -42,6 +49,8 @@ mercer_status mrc_read_struct(mercer_context *context, void *ours, size_t size, 
     return MERCER_OK;
 }
 
+/* Both structs begin with struct_size, so the copy overwrites that of the caller, which is then restored. Fields of a
+   longer struct that do not exist here keep the caller's values. */
 mercer_status mrc_write_struct(mercer_context *context, void *theirs, const void *ours, size_t size, const char *type,
                                const char *name)
 {
@@ -62,6 +71,8 @@ mercer_status mrc_check_bounds(mercer_context *context, const mrc_bound *bounds,
     return MERCER_OK;
 }
 
+/* Sizes are checked before types, because the defaults of the types do not depend on them. Weights are f64 only for
+   points in f64, as in mercer_model_create. */
 mercer_status mrc_read_shape(mercer_context *context, mercer_shape *ours, const mercer_shape *theirs)
 {
     MRC_TRY(mrc_read_struct(context, ours, MRC_STRUCT(mercer_shape), theirs, "shape"));
@@ -82,6 +93,8 @@ mercer_status mrc_read_shape(mercer_context *context, mercer_shape *ours, const 
     return MERCER_OK;
 }
 
+/* Parses NUMBER [blanks] [k|m|g|t] [b|ib], in any case. "b" selects powers of 1000; "ib" and no ending select powers of
+   1024, so "8G" is 8 GiB. Fractions of a byte are dropped. The limit is 2^53, above which doubles skip integers. */
 mercer_status mercer_parse_bytes(int64_t *bytes, mercer_context *context, const char *text)
 {
     static const char letters[] = "kmgt";
@@ -103,6 +116,8 @@ mercer_status mercer_parse_bytes(int64_t *bytes, mercer_context *context, const 
     return MERCER_OK;
 }
 
+/* The check compares one label per output. A list of another length, such as two labels for one output, is not
+   passed. */
 mercer_status mrc_check_model_dataset(const mercer_model *model, const mercer_dataset *data)
 {
     bool classes = model->labels && model->label_count == model->weights.cols;

@@ -16,6 +16,8 @@ mercer_status mercer_preprocess_fit(mercer_preprocess **out, mercer_context *con
     return mrc_preprocess_fit(out, context, spec, dataset);
 }
 
+/* NULL describes the identity. The metric is a borrowed view: (features, width), or (1, width) for weights of the
+   features. */
 mercer_status mercer_preprocess_query(const mercer_preprocess *preprocess, mercer_preprocess_info *info)
 {
     mercer_preprocess_info ours = {.struct_size = sizeof ours,
@@ -31,6 +33,8 @@ mercer_status mercer_preprocess_query(const mercer_preprocess *preprocess, merce
                             "info");
 }
 
+/* `out` may be integers or half floats only if rows are copied unchanged; any arithmetic needs a result in f32 or f64.
+   X is checked first, because the type and width of `out` follow from it. */
 mercer_status mercer_preprocess_apply(const mercer_preprocess *preprocess, const mercer_matrix *out,
                                       const mercer_matrix *X)
 {

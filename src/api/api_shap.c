@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Public: Shapley values. */
+/*
+ * Public: Shapley values. Matrices are in host memory: the values are computed in double on the CPU.
+ *
+ * The handle has one entry per member of a mean, and the checks use the first one: all members have the same features,
+ * outputs and target units (model/members.c).
+ */
 #include "explain/shapley.h"
 
 #include "api/api_options.h"
 #include "core/matrix.h"
 #include "model/model.h"
 
-/* Checks samples that are rows or background of Shapley values. */
+/* Checks samples that are rows or background of Shapley values. A mapped model file that was truncated is reported
+   here, because reading a page that no longer exists would end the process. */
 static mercer_status check_rows(const mercer_model *model, const char *name, const mercer_matrix *X)
 {
     MRC_TRY(mrc_check_matrix(model->context, name, X, MRC_ACCEPT_ANY));
@@ -14,6 +20,7 @@ static mercer_status check_rows(const mercer_model *model, const char *name, con
     return mrc_mapping_check(&model->map);
 }
 
+/* options.rows is the number of centers to use as background, so it excludes a background of the caller. */
 mercer_status mercer_model_shap(mercer_shap **out, mercer_model *model, const mercer_matrix *background,
                                 const mercer_shap_options *options)
 {
@@ -54,7 +61,8 @@ mercer_status mercer_shap_query(const mercer_shap *shap, mercer_shap_info *out)
     return mrc_write_struct(shap->context, out, &ours, MRC_STRUCT(mercer_shap_info), "out");
 }
 
-/* Checks V, whose size is that of values, or of interactions with `pairs`, and X. */
+/* Checks X (m, d) and V (m, outputs columns), or V (m, outputs columns columns) with `pairs`. The column count is a
+   product of three numbers, which may overflow for a wide table. */
 static mercer_status check_values(mercer_shap *shap, const mercer_matrix *V, const mercer_matrix *X, bool pairs)
 {
     if (!shap) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "shap is NULL");

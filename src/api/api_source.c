@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Public: sources of samples, over arrays and datasets. */
+/*
+ * Public: sources of samples, over arrays and datasets.
+ *
+ * Both are streams over a dataset (data/stream/dataset_stream.h). Arrays become a dataset on the stack: the stream
+ * copies the struct and borrows the arrays, so the caller must keep them as long as the source.
+ */
 #include "api/api_options.h"
 #include "backends/backend.h"
 #include "core/matrix.h"
@@ -17,7 +22,8 @@ static int sample_threads(mercer_context *context)
 
 /* ---- Arrays -------------------------------------------------------------------------------------------------- */
 
-/* Sets the targets of the dataset to labels or Y; one of them is required. */
+/* Sets the targets of the dataset to labels or Y; one of them is required, because a source is used for training. The
+   stream turns labels into one-hot rows of `classes` columns, so the labels are checked against that number here. */
 static mercer_status take_targets(mercer_context *context, mercer_dataset *data, const mercer_dataset_arrays *arrays)
 {
     const mercer_matrix *X = arrays->X, *Y = arrays->Y;
@@ -41,6 +47,9 @@ static mercer_status take_targets(mercer_context *context, mercer_dataset *data,
     return mrc_check_finite(context, "Y", Y, NULL);
 }
 
+/* X must have been checked before take_targets, which compares row counts with it. Values are scanned after that, since
+   this is the only check that reads all of X. Rows are shuffled individually (block 1). No thread reads ahead, because
+   a sample costs only a copy. */
 mercer_status mercer_source_from_arrays(mercer_source *out, mercer_context *context,
                                         const mercer_dataset_arrays *arrays, uint64_t seed)
 {
@@ -61,6 +70,7 @@ mercer_status mercer_source_from_arrays(mercer_source *out, mercer_context *cont
     return mrc_data_stream_create(out, context, &data, &options);
 }
 
+/* Clears the struct, so that a second call has no effect. The struct belongs to the caller. */
 void mercer_source_free(mercer_source *source)
 {
     if (!source || !source->release) return;
@@ -70,6 +80,7 @@ void mercer_source_free(mercer_source *source)
 
 /* ---- Datasets ------------------------------------------------------------------------------------------------ */
 
+/* Checks the numbers of the options; the stream itself checks the text of the augmentation. */
 static mercer_status check_numbers(mercer_context *context, const mercer_stream_options *options)
 {
     const mrc_bound numbers[] = {{"height", options->height, 0},

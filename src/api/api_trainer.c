@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Public: plans and trainers. */
+/*
+ * Public: plans and trainers.
+ *
+ * Options are checked by the planner (mrc_plan_check_options), whose failures are values: it also runs for alternatives
+ * that may fail. Here a failure becomes the error of the context.
+ */
 #include "plan/plan.h"
 #include "training/trainer.h"
 
@@ -13,6 +18,7 @@
 
 /* ---- Options and plan ---------------------------------------------------------------------------------------- */
 
+/* The kind follows from the traits of the solver's row: steps over batches, epochs over all samples, or neither. */
 mercer_solver_kind mercer_solver_kind_of(const char *name)
 {
     const mrc_solver *row = mrc_solver_find(name);
@@ -22,6 +28,8 @@ mercer_solver_kind mercer_solver_kind_of(const char *name)
     return row->traits & MRC_USES_EPOCHS ? MERCER_SOLVER_STEPS : MERCER_SOLVER_DIRECT;
 }
 
+/* Writes a row of a list to the caller's struct. Returns 1, or 0 if the struct is NULL or has no valid struct_size.
+   Lists have no context, so the message belongs to the calling thread. */
 static int describe_plan(mercer_solver_info *out, const char *name, const char *description, mercer_solver_kind kind)
 {
     const mercer_solver_info info = {sizeof info, name, description, kind};
@@ -55,7 +63,8 @@ static mercer_status check_validation_weights(mercer_context *context, const dou
     return mrc_fail(context, MERCER_ERROR_DATA, "validation_weights: the sum is %g; it must be above 0", sum);
 }
 
-/* Checks the validation set, and that options which need one have it. */
+/* Checks the validation set, and that options which need one have it. validation_X has preprocessed rows, so it is
+   compared with the columns of the centers, not with the features of the model. Its kernel values must not overflow. */
 static mercer_status check_validation(mercer_model *model, const mercer_train_options *options)
 {
     mercer_context *context = model->context;
@@ -103,6 +112,8 @@ mercer_status mercer_plan_shape(mercer_context *context, mercer_plan *out, const
     return mrc_write_struct(context, out, &plan.public_plan, MRC_STRUCT(mercer_plan), "out");
 }
 
+/* The caller's plan is not trusted: its solver must exist. With shards 0 the number is automatic, and 1,024 is the
+   largest automatic one (comm/comm.c), so more ranks than that would have no shard. */
 mercer_status mercer_plan_ranks(mercer_context *context, mercer_rank_plan *out, const mercer_plan *plan,
                                 const mercer_shape *shape, const mercer_network *network)
 {
@@ -134,7 +145,8 @@ mercer_status mercer_plan_ranks(mercer_context *context, mercer_rank_plan *out, 
 
 /* ---- Trainer ------------------------------------------------------------------------------------------------- */
 
-/* Sets *comm to the communicator of a shared model. A given one must be the same. */
+/* Sets *comm to the communicator of a shared model. A given one must be the same; a communicator of a single rank is
+   accepted for a model without one, because that rank has all centers. */
 static mercer_status find_comm(const mercer_model *model, mercer_comm **comm)
 {
     if (*comm && (*comm)->ranks > 1 && model->comm != *comm)
@@ -155,6 +167,8 @@ static mercer_status make_plan_room(mercer_model *model)
     return mrc_alloc_zero(model->context, &model->plan, 1, sizeof *model->plan, "the plan of a report");
 }
 
+/* The order matters: options are complete before the validation set is compared with the model, and the model changes
+   last (plan, device copy). lambda -1 means a training run without ridge; the trainer expects 0 for that. */
 mercer_status mercer_trainer_create(mercer_trainer **out, mercer_model *model, mercer_comm *comm,
                                     const mercer_train_options *options)
 {
@@ -178,6 +192,7 @@ mercer_status mercer_trainer_create(mercer_trainer **out, mercer_model *model, m
     return mrc_trainer_create(out, model, comm, &chosen);
 }
 
+/* The device-resident samples are released while the trainer still exists, because it owns their source. */
 void mercer_trainer_free(mercer_trainer *trainer)
 {
     if (!trainer) return;
@@ -221,6 +236,8 @@ mercer_status mercer_trainer_plan(mercer_trainer *trainer, mercer_plan *out, con
     return mrc_write_struct(context, out, &trainer->job.plan.public_plan, MRC_STRUCT(mercer_plan), "out");
 }
 
+/* The copy of the samples on a device is released even after a failure, because it must not outlive the caller's
+   source. */
 mercer_status mercer_trainer_fit(mercer_trainer *trainer, const mercer_source *source, mercer_report *report)
 {
     if (!trainer) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "trainer is NULL");
@@ -232,6 +249,8 @@ mercer_status mercer_trainer_fit(mercer_trainer *trainer, const mercer_source *s
                   : MERCER_OK;
 }
 
+/* X has preprocessed rows, so it must have the columns of the centers. Its type is fixed by the first batch, for which
+   the solver was planned and set up (job.ready). */
 mercer_status mercer_trainer_step(mercer_trainer *trainer, const mercer_matrix *X, const mercer_matrix *Y,
                                   const double *weights)
 {
