@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Numbers, strings and tables as C definitions. */
+/*
+ * Numbers, strings and tables as C definitions.
+ *
+ * Everything is text of the basic character set that every C99 compiler reads back to the same value: decimals that
+ * determine their number, no hexadecimal floats, and octal escapes for other characters. The locale has no influence.
+ */
 #include "core/matrix.h"
 #include "core/memory.h"
 #include "core/spec.h"
@@ -9,6 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
+/* NUMBER_CHARS: a double needs at most 24 characters, as in -2.2250738585072014e-308. */
 enum { NUMBER_CHARS = 40, NUMBERS_PER_LINE = 8 };
 
 void mrc_c99_number(mrc_c99_job *job, double value, bool single)
@@ -24,10 +30,12 @@ void mrc_c99_number(mrc_c99_job *job, double value, bool single)
         mrc_print_single((float)value, text, sizeof text);
     else
         mrc_print_number(value, text, sizeof text);
+    /* Without a point or an exponent the literal would be an integer, and a suffix f would be an error. */
     mrc_output_text(&job->out, "%s%s%s", text, strpbrk(text, ".e") ? "" : ".0", single ? "f" : "");
 }
 
-/* Begins the definition of an array and adds it to the fields. The array's name ends with the index of its member. */
+/* Begins the definition of an array and adds it to the fields. The array's name ends with the index of its member, or
+   with _data for the whole model. */
 static void begin_array(mrc_c99_job *job, const char *type, const char *name)
 {
     char full[64];
@@ -40,7 +48,8 @@ static void begin_array(mrc_c99_job *job, const char *type, const char *name)
     snprintf(job->fields + used, sizeof job->fields - used, "    .%s = %s,\n", name, full);
 }
 
-/* Writes an array, several numbers per line, because some compilers limit the length of lines. */
+/* Writes an array, several numbers per line, because some compilers limit the length of lines. The element type follows
+   from the matrix; `single` selects the literals: an array of doubles may have float literals. */
 static void put_numbers(mrc_c99_job *job, const char *name, const mercer_matrix *values, bool single)
 {
     mercer_dtype dtype = values->dtype;
@@ -77,7 +86,7 @@ void mrc_c99_struct(mrc_c99_job *job, const char *type, const char *name)
 }
 
 /* Writes a string literal. Special characters are written as octal escapes, including '?', which might begin a
-   trigraph. */
+   trigraph. Three octal digits end an escape; a hexadecimal escape would include digits that follow it. */
 static void put_text(mrc_c99_job *job, const char *text)
 {
     mrc_output_bytes(&job->out, "\"", 1);
@@ -90,6 +99,7 @@ static void put_text(mrc_c99_job *job, const char *text)
     mrc_output_bytes(&job->out, "\"", 1);
 }
 
+/* The 0 at the end marks the end of the list, and makes an empty list a valid array. */
 void mrc_c99_texts(mrc_c99_job *job, const char *name, const char *const *texts, int64_t count)
 {
     mrc_output_text(&job->out, "%s[] = {", name);
@@ -102,7 +112,8 @@ void mrc_c99_texts(mrc_c99_job *job, const char *name, const char *const *texts,
 
 /* ---- Tables -------------------------------------------------------------------------------------------------- */
 
-/* Writes the initializer of a column. */
+/* Writes the initializer of a column: values in the order of the fields of struct column in c99_runtime.h. place: index
+   of the column in the schema, which is part of the names of its arrays. */
 static void put_column(mrc_c99_job *job, const mrc_column *column, int64_t place)
 {
     static const char *const kinds[] = {[MRC_KIND_NUMBER] = "NUMBER",
@@ -130,7 +141,8 @@ static void put_column(mrc_c99_job *job, const mrc_column *column, int64_t place
         mrc_output_text(&job->out, "0},\n");
 }
 
-/* Writes the statistics of the levels of a category. */
+/* Writes the statistics of the levels of a category: a row for each level, kept or rare, then one for missing
+   values. */
 static void put_statistics(mrc_c99_job *job, const mrc_column *column, int64_t place)
 {
     int64_t count = (mrc_column_levels(column) + 1) * column->statistics;
@@ -143,7 +155,8 @@ static void put_statistics(mrc_c99_job *job, const mrc_column *column, int64_t p
     mrc_output_text(&job->out, "\n};\n\n");
 }
 
-/* Writes the data for filling missing numbers from the other numbers of their row. */
+/* Writes the data for filling missing numbers from the other numbers of their row (data/schema/gaps.h): the columns
+   that take part, as indices of cells, their deviations (count), and the precision matrix P (count, count). */
 static void put_gaps(mrc_c99_job *job, const mrc_gaps *gaps)
 {
     begin_array(job, "int", "filled");
@@ -153,6 +166,7 @@ static void put_gaps(mrc_c99_job *job, const mrc_gaps *gaps)
     mrc_c99_doubles(job, "precision", gaps->count * gaps->count, gaps->precision, false);
 }
 
+/* Writes the public list of column names in the order of cells; columns that training did not use have no cell. */
 static void put_column_names(mrc_c99_job *job, const mrc_schema *schema)
 {
     mrc_output_text(&job->out, "const char *const %s_columns[] = {", job->name);
@@ -164,6 +178,8 @@ static void put_column_names(mrc_c99_job *job, const mrc_schema *schema)
     mrc_output_text(&job->out, "0};\n\n");
 }
 
+/* The arrays of a column are written before the list of columns that refers to them. Their numbers count all columns of
+   the schema, but the list has only those that are used. */
 void mrc_c99_table(mrc_c99_job *job, const mrc_schema *schema)
 {
     for (int64_t i = 0; i < schema->count; i++) {

@@ -33,6 +33,7 @@ typedef struct arithmetic {
     bool centered;
 } arithmetic;
 
+/* Names in the enumeration of c99_runtime.h; NULL for kernels that it does not have, which check_members refuses. */
 static const char *const kernel_names[MRC_KERNEL_END] = {[MRC_KERNEL_LAPLACE] = "LAPLACE",
                                                          [MRC_KERNEL_GAUSSIAN] = "GAUSSIAN",
                                                          [MRC_KERNEL_MATERN32] = "MATERN32",
@@ -48,7 +49,8 @@ static const char *const kernel_names[MRC_KERNEL_END] = {[MRC_KERNEL_LAPLACE] = 
                                                          [MRC_KERNEL_LPQ] = "LPQ",
                                                          [MRC_KERNEL_EXPPOWER_L1] = "EXPPOWER_L1"};
 
-/* Returns the arithmetic of a member. Must follow the decisions of the CPU backend. */
+/* Returns the arithmetic of a member. Must follow the decisions of the CPU backend (choose_arithmetic in product.c) for
+   samples of the type of the centers: any difference shows in the last bits of predictions. */
 static arithmetic arithmetic_of(const mercer_model *model)
 {
     const mercer_kernel *kernel = &model->kernel;
@@ -64,6 +66,7 @@ static arithmetic arithmetic_of(const mercer_model *model)
     return self;
 }
 
+/* Returns whether every output is a class. Two labels of a single output do not count: it is exported as a value. */
 static bool has_classes(const mercer_model *model)
 {
     return model->labels && model->label_count == model->weights.cols;
@@ -135,13 +138,15 @@ static void put_macros(mrc_c99_job *job, const mrc_schema *schema)
 
 /* ---- Data ------------------------------------------------------------------------------------------------------ */
 
+/* Writes the knots of each feature and the normal quantiles of the ranks, which all features share. */
 static void put_ranks(mrc_c99_job *job, const mercer_preprocess *preprocess)
 {
     mrc_c99_doubles(job, "knots", preprocess->features * MRC_RANK_KNOTS, preprocess->knots, false);
     mrc_c99_doubles(job, "normal", MRC_RANK_KNOTS, preprocess->normal, false);
 }
 
-/* Writes the data of the preprocessing, and returns the name of its step. */
+/* Writes the data of the preprocessing, and returns the name of its step. The metric is a separate array, applied after
+   any step. A factor that is folded into the bandwidth needs no step, because the kernel's bandwidth includes it. */
 static const char *put_preprocessing(mrc_c99_job *job, const mercer_preprocess *preprocess)
 {
     if (!preprocess) return "NONE";
@@ -169,7 +174,8 @@ static const char *put_preprocessing(mrc_c99_job *job, const mercer_preprocess *
     return "BLEND";
 }
 
-/* Writes the squared norms of the centers minus the origin, summed in the order of the micro-kernels. */
+/* Writes the squared norms of the centers minus the origin, summed in the order of the micro-kernels: one chain of
+   fused multiply-adds over the features. In float, coordinate and origin are rounded before they are subtracted. */
 static mercer_status put_norms(mrc_c99_job *job, const mercer_model *member, const arithmetic *how)
 {
     const mercer_matrix *z = &member->centers;
@@ -191,6 +197,7 @@ static mercer_status put_norms(mrc_c99_job *job, const mercer_model *member, con
     return MERCER_OK;
 }
 
+/* Writes a numeric field of the struct that is open. single: as a float literal. */
 static void put_field(mrc_c99_job *job, const char *name, double value, bool single)
 {
     mrc_output_text(&job->out, "    .%s = ", name);
@@ -198,7 +205,10 @@ static void put_field(mrc_c99_job *job, const char *name, double value, bool sin
     mrc_output_text(&job->out, ",\n");
 }
 
-/* Writes arrays and struct of a member. */
+/* Writes arrays and struct of a member. Arrays come first, because they cannot be defined inside the struct. Fields:
+   `four` is set for floats, whose near pairs the backend sums in four chains (mrc_exact_sqdist in backends/cpu).
+   `rounded` is explained at rounds_sums. The constants a and b of the kernel are floats if the kernel is evaluated in
+   float. */
 static mercer_status put_member(mrc_c99_job *job, const mercer_model *member)
 {
     const mercer_preprocess *preprocess = member->preprocess;
@@ -230,7 +240,9 @@ static mercer_status put_member(mrc_c99_job *job, const mercer_model *member)
     return MERCER_OK;
 }
 
-/* Writes the members, then the struct of the whole model. */
+/* Writes the members, then the struct of the whole model. job->member numbers the arrays of each member and is -1 again
+   for the model. `rounded` is set for classes with weights in float: the library stores the scores of a single model in
+   the type of the weights. */
 static mercer_status put_model(mrc_c99_job *job)
 {
     const mercer_model *model = job->model;
@@ -262,6 +274,9 @@ static mercer_status put_model(mrc_c99_job *job)
     return MERCER_OK;
 }
 
+/* Writes the parts in the order that C requires: macros before the runtime, which uses them, and the data after it,
+   because the types are declared there. The runtime refers to the data by tentative definitions (the_model,
+   the_table). */
 static mercer_status put_file(mrc_c99_job *job, const mrc_schema *schema)
 {
     const mercer_model *model = job->model;
@@ -277,8 +292,9 @@ static mercer_status put_file(mrc_c99_job *job, const mrc_schema *schema)
     return put_model(job);
 }
 
-/* Checks that all members have what the file has only once (number of outputs, type of samples), and that their kernels
-   are supported. */
+/* Checks that all members have what the file has only once (type of samples and of weights), and that their kernels are
+   supported. The mean of float models without units is refused: members then write into a sum in double, so the library
+   computes in double (model/predict.c), and the file would compute in float. */
 static mercer_status check_members(const mercer_model *model)
 {
     for (int64_t m = 0; m < model->member_count; m++) {
@@ -300,6 +316,8 @@ static mercer_status check_members(const mercer_model *model)
     return MERCER_OK;
 }
 
+/* All checks come before the file is opened. After that the output must be closed in any case, which keeps the first
+   failure and removes the temporary file. */
 mercer_status mrc_export_c99(const mercer_model *model, const char *path, const char *name)
 {
     mrc_c99_job job = {.model = model, .name = name, .member = -1};

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Buffered output of exported files. */
+/*
+ * Buffered output of exported files.
+ *
+ * Files are written in many small pieces: numbers and tokens. Callers do not check each one. The first failure stays in
+ * `status`, later output is dropped, and mrc_output_close returns it.
+ */
 #include "core/memory.h"
 #include "export/export.h"
 
@@ -7,8 +12,11 @@
 #include <stdio.h>
 #include <string.h>
 
+/* TEXT_BYTES: longest text of one call of mrc_output_text. Texts of the model, such as names and schemas, are written
+   by mrc_output_bytes, which has no limit. */
 enum { BUFFER_BYTES = 1 << 16, TEXT_BYTES = 1 << 12 };
 
+/* On failure nothing is left to close. */
 mercer_status mrc_output_open(mrc_output *out, mercer_context *context, const char *path)
 {
     *out = (mrc_output){.used = 0};
@@ -18,6 +26,7 @@ mercer_status mrc_output_open(mrc_output *out, mercer_context *context, const ch
     return status;
 }
 
+/* Empties the buffer also after a failure, so that later output always finds space in it. */
 static void flush_output(mrc_output *self)
 {
     if (self->status == MERCER_OK && self->used > 0)
@@ -25,6 +34,7 @@ static void flush_output(mrc_output *self)
     self->used = 0;
 }
 
+/* Blocks larger than the buffer, such as tensors, are written directly, after the bytes that precede them. */
 void mrc_output_bytes(mrc_output *self, const void *data, int64_t bytes)
 {
     if (self->used + bytes > BUFFER_BYTES) flush_output(self);

@@ -19,6 +19,9 @@
 
 #include <math.h>
 
+/* Short forms of the functions of onnx_proto.h. Arguments and results are indices of values. `with` has a number as its
+   second operand; `reduce` reduces one axis and keeps it with size 1; `unsqueeze` inserts an axis of size 1. In
+   operator set 13 axes are an input of Unsqueeze, Squeeze and ReduceSum, and an attribute of other reductions. */
 static int node(mrc_onnx *g, const char *operator, int a, int b)
 {
     return mrc_onnx_node(g, operator, a, b, -1);
@@ -41,7 +44,8 @@ static int unsqueeze(mrc_onnx *g, int a, int64_t axis)
 
 /* ---- Piecewise linear functions ------------------------------------------------------------------------------ */
 
-/* Counts the knots (1, d, count) below x (m, d), or not above it: integers (m, d). */
+/* Counts the knots (1, d, count) below x (m, d) (operator Less), or not above it (LessOrEqual): integers (m, d). The
+   comparison has m d count elements. */
 static int count_knots(mrc_onnx *g, int x, int knots, const char *operator)
 {
     const int64_t last = 2;
@@ -73,7 +77,10 @@ static mercer_status row_starts(mrc_onnx *g, int64_t rows, int64_t count, int *o
     return MERCER_OK;
 }
 
-/* The rank transform of data/prepare/preprocess_rank.c, for every feature. */
+/* The rank transform of data/prepare/preprocess_rank.c, for every feature, without branches. A value between two knots
+   is interpolated between their normal quantiles; a value that equals knots gets the mean of the first and the last
+   quantile of these. Both results are computed for all elements, and Where selects one. A width of 0, where both ends
+   are the same knot, is replaced by 1 to avoid 0 / 0. */
 static mercer_status rank_transform(mrc_onnx *g, const mercer_preprocess *of, int x, int *out)
 {
     const int64_t d = of->features, q = MRC_RANK_KNOTS, none = 0;
@@ -95,7 +102,9 @@ static mercer_status rank_transform(mrc_onnx *g, const mercer_preprocess *of, in
     return MERCER_OK;
 }
 
-/* The inverse transform of core/numbers/target_curve.c: quantiles (c, k) to values (c, k). */
+/* The inverse transform of core/numbers/target_curve.c: quantiles (c, k) to values (c, k). The curve stores, for each
+   output, a row of values and then a row of quantiles; here they are separated into two tables. v is clamped to the
+   first and the last quantile, so predictions stay within the range of the training targets. */
 static mercer_status leave_ranks(mrc_onnx *g, const mrc_curve *curve, int64_t c, int v, int *out)
 {
     const int64_t k = curve->count;
@@ -134,6 +143,7 @@ static int unit_features(mrc_onnx *g, int x)
     return node(g, "Div", x, node(g, "Sqrt", mrc_onnx_node(g, "Where", zero, mrc_onnx_number(g, 1), sum), -1));
 }
 
+/* Adds (x - shift) * factor, feature by feature. */
 static int shift_features(mrc_onnx *g, const mercer_preprocess *of, int x)
 {
     const int64_t d = of->features;
@@ -141,6 +151,7 @@ static int shift_features(mrc_onnx *g, const mercer_preprocess *of, int x)
     return node(g, "Mul", shifted, mrc_onnx_doubles(g, d, -1, -1, of->factor));
 }
 
+/* Adds the rank transform. Features with a factor above 0 are only scaled (preprocess.h). */
 static mercer_status rank_features(mrc_onnx *g, const mercer_preprocess *of, int x, int *out)
 {
     int factor = mrc_onnx_doubles(g, of->features, -1, -1, of->factor), ranked;
@@ -183,17 +194,20 @@ static mercer_status add_preprocessing(mrc_onnx *g, const mercer_preprocess *of,
 
 /* ---- Kernels ------------------------------------------------------------------------------------------------- */
 
+/* Adds the transpose of a matrix; without an attribute the operator reverses the axes. */
 static int add_transpose(mrc_onnx *g, int a)
 {
     return node(g, "Transpose", a, -1);
 }
 
+/* Adds the squared norms of the rows of x (m, d), as a column (m, 1). */
 static int squared_norms(mrc_onnx *g, int x)
 {
     return reduce(g, "ReduceSumSquare", x, 1);
 }
 
-/* Squared distances (m, p) of x (m, d) and z (p, d), computed from both minus the origin. */
+/* Squared distances (m, p) of x (m, d) and z (p, d), computed from both minus the origin. Rounding can make a small
+   distance negative; the root or power of the kernel would then be NaN, so it becomes 0. */
 static int squares(mrc_onnx *g, int x, int z, const double *origin, int64_t d)
 {
     int from = mrc_onnx_doubles(g, d, -1, -1, origin);
@@ -204,6 +218,7 @@ static int squares(mrc_onnx *g, int x, int z, const double *origin, int64_t d)
     return with(g, "Max", node(g, "Sub", sum, twice), 0);
 }
 
+/* Adds sum_k |x_k - z_k|^p (m, p) of x (m, d) and z (p, d), through an intermediate result (m, p, d). */
 static int differences(mrc_onnx *g, int x, int z, double p)
 {
     const int64_t last = 2;
@@ -233,7 +248,8 @@ static int arc_cosine(mrc_onnx *g, int c)
     return mrc_onnx_node(g, "Where", node(g, "Less", c, mrc_onnx_number(g, 0)), other, angle);
 }
 
-/* The layers of ntk and nngp, see kernels/formulas.h. */
+/* The layers of ntk and nngp, see kernels/formulas.h: s and t are S_l and T_l (m, p). Rows with norm 0 have the angle
+   0. The cosine is clamped to -1 .. 1, because rounding may exceed it. */
 static int layers(mrc_onnx *g, const mercer_kernel *kernel, int x, int z)
 {
     const double pi = 3.14159265358979323846, variance = kernel->bias * kernel->bias;
@@ -263,7 +279,8 @@ static int matern(mrc_onnx *g, int s, double scale, bool second)
     return node(g, "Mul", sum, exp_of(g, node(g, "Neg", u, -1)));
 }
 
-/* A kernel as a function of s: the squared distance, or the sum of |x_k - z_k|^p. */
+/* A kernel as a function of s: the squared distance, or the sum of |x_k - z_k|^p. Returns -1 for other kernels. A
+   factor 1 / b^2 is computed by two divisions, because b^2 may underflow. */
 static int of_distance(mrc_onnx *g, const mercer_kernel *kernel, int s)
 {
     const double b = kernel->bandwidth;
@@ -301,7 +318,8 @@ static int kernel_matrix(mrc_onnx *g, const mercer_model *model, int x, int z)
 
 /* ---- Predictions --------------------------------------------------------------------------------------------- */
 
-/* Adds the conversion of sums to the units of the targets. */
+/* Adds the conversion of sums to the units of the targets: scale and offset, then the inverse of the transform, exp(f)
+   - shift or the values of ranks. */
 static mercer_status leave_units(mrc_onnx *g, const mercer_model *model, int f, int *out)
 {
     const mrc_units *units = &model->units;
@@ -326,7 +344,8 @@ static int curve_scores(mrc_onnx *g, int f, double curvature)
     return node(g, "Mul", node(g, "Sign", f, -1), size);
 }
 
-/* Adds the outputs: predictions and, for classes, probabilities and labels. */
+/* Adds the outputs: predictions and, for classes, probabilities and labels. The class is the largest output, not the
+   largest probability, as in mrc_model_classify: class shifts change probabilities only. */
 static void add_outputs(mrc_onnx *g, const mercer_model *model, int f, mrc_onnx_type real)
 {
     int64_t c = model->weights.cols;
@@ -360,7 +379,8 @@ static mercer_status predict(mrc_onnx *g, const mercer_model *model, int x, int 
     return leave_units(g, model, node(g, "MatMul", k, w), f);
 }
 
-/* Adds the whole graph: input, mean over the members, outputs. */
+/* Adds the whole graph: input, mean over the members, outputs. Input and outputs are double if any member has centers
+   or weights in double. Each member adds its own preprocessing of the same input. */
 static mercer_status make_onnx_graph(mrc_onnx *g, const mercer_model *model)
 {
     bool wide = false;
@@ -377,6 +397,7 @@ static mercer_status make_onnx_graph(mrc_onnx *g, const mercer_model *model)
     return g->status;
 }
 
+/* Properties of the file. The first LISTS of them are JSON lists, which are allocated for the file. */
 enum { LABELS, FEATURES, TARGETS, KERNEL, SCHEMA, NOTE, TEXTS, LISTS = KERNEL };
 
 /* Makes the graph, and writes it with the model's names and metadata as properties. */

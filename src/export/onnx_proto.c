@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Encoding of ONNX files. Field numbers are those of onnx.proto, version 7 of the format with operator set 13. */
+/*
+ * Encoding of ONNX files. Field numbers are those of onnx.proto, version 7 of the format with operator set 13.
+ *
+ * A message is preceded by its length, so an inner message is encoded completely before it is added to the outer one.
+ * The graph and its large tensors are exceptions: their lengths are computed when the file is written. Fields of a
+ * message may have any order, so large tensors come after all nodes.
+ */
 #include "export/onnx_proto.h"
 
 #include "core/matrix.h"
@@ -13,7 +19,8 @@ enum { IR_VERSION = 7, OPERATORS = 13, NAME_CHARS = 24, MOST_HEAD = 128 };
 
 /* ---- Bytes --------------------------------------------------------------------------------------------------- */
 
-/* Appends bytes, in a buffer that grows by doubling; finished buffers are reused. */
+/* Appends bytes, in a buffer that grows by doubling; finished buffers are reused. Does nothing after a failure, so that
+   callers can build a graph without checking each step. */
 static void add_bytes(mrc_onnx *self, mrc_bytes *to, const void *data, int64_t count)
 {
     if (self->status != MERCER_OK) return;
@@ -42,12 +49,14 @@ static void add_varint(mrc_onnx *self, mrc_bytes *to, uint64_t value)
     add_bytes(self, to, bytes, count);
 }
 
+/* Adds a field of type 0: a number. Negative numbers take 10 bytes, as two's complement of 64 bits. */
 static void add_integer(mrc_onnx *self, mrc_bytes *to, int field, int64_t value)
 {
     add_varint(self, to, (uint64_t)field << 3);
     add_varint(self, to, (uint64_t)value);
 }
 
+/* Adds key and length of a field of type 2; its bytes must follow. */
 static void add_length(mrc_onnx *self, mrc_bytes *to, int field, int64_t bytes)
 {
     add_varint(self, to, (uint64_t)field << 3 | 2);
@@ -61,7 +70,8 @@ static void add_text(mrc_onnx *self, mrc_bytes *to, int field, const char *text)
     add_bytes(self, to, text, length);
 }
 
-/* Adds a message as a field, and clears it. */
+/* Adds a message as a field, and clears it. Its buffer goes to the spares, or is released if there are enough of
+   them. */
 static void add_message(mrc_onnx *self, mrc_bytes *to, int field, mrc_bytes *message)
 {
     add_length(self, to, field, message->count);
@@ -90,7 +100,8 @@ static const char *value_name(char name[NAME_CHARS], int v)
     return name;
 }
 
-/* Adds everything of a TensorProto except the data: dims = 1, data_type = 2, name = 8, raw_data = 9. */
+/* Adds everything of a TensorProto except the data: dims = 1, data_type = 2, name = 8, raw_data = 9. The data, `bytes`
+   bytes in little-endian order, must follow. Returns the index of a new value. */
 static int begin_tensor(mrc_onnx *self, mrc_bytes *to, mrc_onnx_type type, const int64_t *dims, int count,
                         int64_t bytes)
 {
@@ -130,6 +141,8 @@ int mrc_onnx_integers(mrc_onnx *self, int64_t count, const int64_t *values)
     return small_tensor(self, MRC_ONNX_INT64, &count, count < 0 ? 0 : 1, values);
 }
 
+/* Reserves an entry of `large`, which has space for two matrices per member: centers and weights. Rows must be
+   contiguous, because the data are written as one block. */
 int mrc_onnx_matrix(mrc_onnx *self, const mercer_matrix *matrix)
 {
     const int64_t dims[] = {matrix->rows, matrix->cols};
@@ -145,7 +158,8 @@ int mrc_onnx_matrix(mrc_onnx *self, const mercer_matrix *matrix)
 
 /* ---- Nodes --------------------------------------------------------------------------------------------------- */
 
-/* NodeProto: input = 1, output = 2, op_type = 4, attribute = 5. */
+/* NodeProto: input = 1, output = 2, op_type = 4, attribute = 5. Nodes are added in the order in which they are made, so
+   every operand precedes its use, as the format requires. */
 static int add_node(mrc_onnx *self, const char *operator, const int * operands, int count, mrc_bytes *attribute)
 {
     mrc_bytes node = {0};
@@ -228,6 +242,7 @@ void mrc_onnx_output(mrc_onnx *self, int v, const char *name, mrc_onnx_type type
 
 /* ---- Files --------------------------------------------------------------------------------------------------- */
 
+/* Returns the number of bytes that add_varint writes. */
 static int64_t varint_bytes(int64_t value)
 {
     int64_t count = 1;
@@ -258,6 +273,9 @@ static void put_bytes(mrc_output *out, const mrc_bytes *bytes)
     mrc_output_bytes(out, bytes->data, bytes->count);
 }
 
+/* The length of the graph is the size of its collected fields plus that of its large tensors. Each of these takes a key
+   of 1 byte (field 5, type 2), a length and the message. The limit applies to the whole file, because the model is one
+   message. */
 mercer_status mrc_onnx_write(mrc_onnx *self, const char *path, const char *const *keys, const char *const *texts,
                              int count)
 {
