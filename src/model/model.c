@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Creation and release of models; their names, note and schema. */
+/*
+ * Creation and release of models; their names, note and schema.
+ *
+ * Owner of centers, weights and origin: a new model has its own allocations. A loaded model has views of its mapping
+ * `map`. The members of a loaded mean (`inside`) have views of the mapping of the model that owns them. Names and texts
+ * are always copies.
+ */
 #include "model/model.h"
 
 #include "core/matrix.h"
@@ -10,7 +16,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Allocates centers and weights, and copies the centers without padding. */
+/* Allocates centers, weights and origin, and copies the centers without padding, so that rows are contiguous for files
+   and hashes. After a failure the model is incomplete, but may be released. */
 static mercer_status fill_model(mercer_model *model, const mercer_matrix *centers, int64_t outputs,
                                 mercer_dtype weights)
 {
@@ -52,6 +59,8 @@ mercer_status mrc_model_create(mercer_model **out, mercer_context *context, mrc_
     return MERCER_OK;
 }
 
+/* The order matters: members first, because their tensors may be in this model's mapping; then the device copy, whose
+   release needs the backend. */
 void mrc_model_free(mercer_model *model)
 {
     if (!model) return;
@@ -100,8 +109,8 @@ static mercer_status check_distinct(const mercer_model *model, const char *const
     return mrc_fail(model->context, MERCER_ERROR_ARGUMENT, "labels: '%s' occurs more than once", repeated);
 }
 
-/* Replaces a list of names by a copy of another list. Changes nothing on failure. what: the word for one name in
-   messages. */
+/* Replaces a list of names by a copy of another list, in one allocation; count 0 removes the list. Changes nothing on
+   failure. what: the word for one name in messages. */
 static mercer_status replace_names(mercer_model *model, const char ***list, const char *const *names, int64_t count,
                                    const char *what)
 {
@@ -152,7 +161,7 @@ mercer_status mrc_model_set_target_names(mercer_model *model, const char *const 
     return MERCER_OK;
 }
 
-/* Replaces a string by a copy of another one. Changes nothing on failure. */
+/* Replaces a string by a copy of another one; NULL or an empty string removes it. Changes nothing on failure. */
 static mercer_status replace_text(mercer_model *model, char **to, const char *text, const char *what)
 {
     void *memory = NULL;
@@ -178,6 +187,8 @@ mercer_status mrc_model_set_record(mercer_model *model, const char *record)
     return replace_text(model, &model->record, record, "record");
 }
 
+/* The schema is stored as text. It is parsed here to check it, and to note its traits that determine the format version
+   of a file. Statistics of levels whose values are not known yet are refused. */
 mercer_status mrc_model_set_schema(mercer_model *model, const char *schema)
 {
     mrc_schema *parsed = NULL;

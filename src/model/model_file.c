@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Writing of model files. */
+/*
+ * Writing of model files. docs/model-file.md lists tensors and metadata.
+ *
+ * A file is collected completely before it is written: a list of tensors, which are views of the model, and a list of
+ * texts. The order of both lists is fixed, so equal models give equal bytes. With ranks every rank collects the same
+ * lists, with its own rows of centers and weights.
+ */
 #include "model/model_file.h"
 
 #include "core/matrix.h"
@@ -12,6 +18,8 @@
 #include <stdio.h>
 #include <string.h>
 
+/* OWN_: tensors and texts of the whole model (collect_common; describe_model with 3 of the format and 12 others).
+   POINT_: those of each member (collect_points, describe_member). They are upper limits, for the sizes of the lists. */
 enum { KERNEL_CHARS = 512, OWN_TENSORS = 5, POINT_TENSORS = 8, OWN_TEXTS = 15, POINT_TEXTS = 4, KEY_CHARS = 64 };
 
 /* Names of the tensors and metadata of one member, and its kernel. */
@@ -33,7 +41,8 @@ typedef struct contents {
     char temperature[32], curvature[32], interval_rows[32];
 } contents;
 
-/* Checks that a member can be stored in a file with these types. */
+/* Checks that a member can be stored in a file with these types. Single values that do not fit their type are refused
+   later, by tensor_write.c. A callback kernel is refused, because a file cannot contain it. */
 static mercer_status check_model(const mercer_model *model, const mercer_save_options *options)
 {
     mercer_context *context = model->context;
@@ -53,6 +62,7 @@ static mercer_status check_model(const mercer_model *model, const mercer_save_op
     return mrc_kernel_check_range(context, &model->kernel, "centers", &model->centers, real);
 }
 
+/* Returns whether a tensor is the centers of a member. Comparing addresses is enough, because tensors are borrowed. */
 static bool is_centers(const mercer_model *model, const void *data)
 {
     for (int64_t m = 0; m < model->member_count; m++)
@@ -102,7 +112,7 @@ void mrc_member_prefix(int64_t number, char prefix[MRC_MEMBER_CHARS])
     if (number > 0) snprintf(prefix, MRC_MEMBER_CHARS, "member%lld.", (long long)number);
 }
 
-/* Prints numbers and names for the metadata. */
+/* Prints numbers and names for the metadata. Numbers get the shortest decimal that reads back exactly. */
 static mercer_status collect_texts(const mercer_model *model, contents *out)
 {
     mrc_print_number(model->calibration.temperature, out->temperature, sizeof out->temperature);
@@ -115,6 +125,7 @@ static mercer_status collect_texts(const mercer_model *model, contents *out)
 
 /* ---- Tensors ----------------------------------------------------------------------------------------------------- */
 
+/* Adds an array of doubles, borrowed, as a tensor with one dimension. */
 static void add_vector(contents *out, const char *name, double *values, int64_t count)
 {
     out->tensors[out->count++] =
@@ -123,7 +134,8 @@ static void add_vector(contents *out, const char *name, double *values, int64_t 
 
 enum { CENTERS, WEIGHTS, ORIGIN, SHIFT, FACTOR, QUANTILES, RANK_WEIGHT, METRIC };
 
-/* Sets the names of a member's tensors, and adds its centers, weights and origin. */
+/* Sets the names of a member's tensors, and adds its centers, weights and origin. With several ranks centers and
+   weights are divided (total > 0); the origin is equal on all ranks, and rank 0 writes it. */
 static void collect_points(const mercer_model *model, const mercer_save_options *options, member_texts *texts,
                            contents *out)
 {
@@ -190,7 +202,8 @@ static void collect_common(const mercer_model *model, contents *out)
 
 /* ---- Texts ------------------------------------------------------------------------------------------------------- */
 
-/* Returns the lowest format version that a reader must support; see model_file.h. */
+/* Returns the lowest format version that a reader must support; see model_file.h. A version includes all lower ones, so
+   the highest feature of the model decides; the tests are in descending order. */
 static const char *format_version(const mercer_model *model)
 {
     if (model->schema && model->has_statistics) return MRC_MODEL_FORMAT_LEVELS;
@@ -262,6 +275,8 @@ static mercer_status describe_model(const mercer_model *model, contents *out)
 
 /* ---- Files ------------------------------------------------------------------------------------------------------- */
 
+/* Allocates the lists of a file and sets the prefixes of the members. After a failure the caller releases what
+   exists. */
 static mercer_status allocate_contents(const mercer_model *model, int64_t extras, contents *out)
 {
     mercer_context *context = model->context;

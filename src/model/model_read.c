@@ -1,6 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reading of model files. The tensor file itself has been checked; these functions check that it contains a valid
-   model. */
+/*
+ * Reading of model files. The tensor file itself has been checked; these functions check that it contains a valid
+ * model.
+ *
+ * The contents are not trusted: sizes must agree, numbers must be finite and in range, and the setters of the model
+ * (mrc_model_set_...) check texts and lists again. Their messages get the path as a prefix (inside_range). A feature in
+ * a file whose format_version is too low is an error: a reader of that version would ignore it and predict wrongly.
+ *
+ * Tensors are views of the file; texts and small lists are copied. Optional parts that are absent keep their defaults,
+ * as in files of older versions. The members of a mean are read by the same functions, with a prefix of their names.
+ */
 #include "model/model_file.h"
 
 #include "core/matrix.h"
@@ -24,6 +33,7 @@ typedef struct model_reader {
 
 /* ---- Messages ------------------------------------------------------------------------------------------------ */
 
+/* Fails because of the contents of the file; the message includes the remedy. */
 static mercer_status fail_model(const model_reader *self, const char *what)
 {
     return mrc_fail(self->context, MERCER_ERROR_FORMAT, "%s: %s; write the file again with Mercer", self->path, what);
@@ -60,6 +70,8 @@ static int version_of(const model_reader *self)
     return -1;
 }
 
+/* An unknown version is "newer" only if it looks like a version, a number of up to 9 digits; otherwise the file is
+   damaged. */
 static mercer_status check_format(const model_reader *self)
 {
     const char *format = mrc_tensor_file_metadata(self->file, "format");
@@ -91,6 +103,7 @@ static bool own_tensor(const model_reader *self, const char *name, mercer_matrix
     return mrc_tensor_file_find(self->file, whole, out);
 }
 
+/* Reads the kernel function under a metadata key. The parser checks names and ranges of all parameters. */
 static mercer_status read_kernel(const model_reader *self, const char *key, mercer_kernel *out)
 {
     const char *text = own_text(self, key);
@@ -98,7 +111,8 @@ static mercer_status read_kernel(const model_reader *self, const char *key, merc
     return inside_range(self, key, mrc_kernel_parse(self->context, out, text));
 }
 
-/* Reads a tensor of the member. It must have these sizes (-1: any), one of the types `accept`, and finite values. */
+/* Reads a tensor of the member. It must have these sizes (-1: any), one of the types `accept`, and finite values. *out
+   is a view of the file, and is set even if a check fails. */
 static mercer_status read_tensor(const model_reader *self, const char *name, int64_t rows, int64_t cols, int accept,
                                  mercer_matrix *out)
 {
@@ -114,6 +128,8 @@ static mercer_status read_tensor(const model_reader *self, const char *name, int
     return inside_range(self, "tensor", mrc_check_finite(self->context, name, out, NULL));
 }
 
+/* Reads centers (p, d), weights (p, c) and origin (d). p, d and c come from here; all other sizes are compared with
+   them. */
 static mercer_status read_tensors(const model_reader *self)
 {
     mercer_model *model = self->model;
@@ -127,7 +143,7 @@ static mercer_status read_tensors(const model_reader *self)
 }
 
 /* Reads the units of the targets. In a file of version 1 they are an error, because readers of that version would
-   ignore them and predict in the wrong units. */
+   ignore them and predict in the wrong units. One of the two tensors requires the other. */
 static mercer_status read_units(const model_reader *self)
 {
     mercer_model *model = self->model;
@@ -144,6 +160,7 @@ static mercer_status read_units(const model_reader *self)
     return inside_range(self, "targets", mrc_units_set(&model->units, self->context, c, offset.data, scale.data));
 }
 
+/* Checks the range of a metric: larger entries could overflow in products with samples. */
 static mercer_status check_metric(const model_reader *self, const mercer_matrix *map)
 {
     for (int64_t i = 0; i < map->rows * map->cols; i++) {
@@ -233,7 +250,8 @@ static mercer_status read_rank_weight(const model_reader *self, mercer_preproces
     return mrc_preprocess_set_rank_weight(preprocess, weight.data, NULL, NULL);
 }
 
-/* Creates the preprocessing: from its tensors if its kind stores numbers, else from its text. */
+/* Creates the preprocessing for d features: from its tensors if its kind stores numbers, else from its text. Without
+   features (d = 0) there are no shifts and factors. */
 static mercer_status make_preprocess(const model_reader *self, const char *spec, int64_t d)
 {
     mrc_preprocess_kind kind;
@@ -253,6 +271,8 @@ static mercer_status make_preprocess(const model_reader *self, const char *spec,
     return blend ? read_rank_weight(self, *out) : MERCER_OK;
 }
 
+/* A metric without a preprocessing gets the preprocessing "none" as its carrier. A folded factor excludes a metric, and
+   only a single factor can be folded (data/prepare/preprocess.h). */
 static mercer_status read_preprocess(const model_reader *self)
 {
     const char *spec = own_text(self, "preprocess"), *folded = own_text(self, "preprocess_folded");
@@ -270,6 +290,7 @@ static mercer_status read_preprocess(const model_reader *self)
     return read_kernel(self, "kernel_before_preprocess", &made->kernel);
 }
 
+/* Passes the strings of a JSON array to a setter, which checks and copies them. */
 typedef mercer_status (*set_names)(mercer_model *model, const char *const *names, int64_t count);
 
 static mercer_status take_names(const model_reader *self, const char *key, const json_t *array, set_names set)
@@ -287,7 +308,8 @@ static mercer_status take_names(const model_reader *self, const char *key, const
     return inside_range(self, key, set(self->model, names, count));
 }
 
-/* Reads a list of at most `most` names; optional, older files do not have it. */
+/* Reads a list of at most `most` names; optional, older files do not have it. Commas are counted before the text is
+   parsed, which limits the memory that the parser allocates. */
 static mercer_status read_names(const model_reader *self, const char *key, int64_t most, set_names set)
 {
     const char *text = mrc_tensor_file_metadata(self->file, key);
@@ -333,7 +355,8 @@ static mercer_status read_probabilities(const model_reader *self)
     return inside_range(self, "temperature", mrc_model_set_calibration(self->model, temperature, curvature));
 }
 
-/* Reads the calibration, which may be missing. */
+/* Reads the calibration, which may be missing. Intervals need three entries: their task, the number of rows and the
+   scores. */
 static mercer_status read_calibration(const model_reader *self)
 {
     mercer_matrix scores;
@@ -376,7 +399,8 @@ static mercer_status read_schema(const model_reader *self)
 
 /* ---- Models -------------------------------------------------------------------------------------------------- */
 
-/* Reads a member after the first and appends it to the model. */
+/* Reads a member after the first and appends it to the model. It has its own centers, kernel and preprocessing; names,
+   schema and calibration belong to the first one. */
 static mercer_status read_member(mercer_model *first, const model_reader *reader, int64_t number)
 {
     MRC_OWNED(mrc_release_model) mercer_model *member = NULL;

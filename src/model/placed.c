@@ -2,6 +2,9 @@
 /*
  * The device copy of a model, which stays on the device between predictions: centers, plain and packed for products,
  * and weights. A caller may change the weights between calls, so each call compares their hash with that of the copy.
+ * Centers never change after the creation of a model.
+ *
+ * The copy is created by the first prediction. Training drops it, because it has its own copy of the centers.
  */
 #include "model/model.h"
 
@@ -26,7 +29,8 @@ void mrc_model_drop_device_copy(mercer_model *model)
     *placed = (mrc_device_copy){0};
 }
 
-/* Copies the centers, and packs them if products may use half precision. Reserves memory for the weights. */
+/* Copies the centers, and packs them if products may use half precision. Reserves memory for the weights. On failure
+   some of the memory is reserved; the caller drops it. */
 static mercer_status bring_centers(mercer_model *model)
 {
     mrc_backend *backend = model->context->backend;
@@ -40,13 +44,14 @@ static mercer_status bring_centers(mercer_model *model)
     return placed->packed ? backend->ops->pack_rows(backend, placed->packed, 0, &placed->z) : MERCER_OK;
 }
 
+/* Pieces of `each` bytes, the last one shorter. Threads write different entries of `hashes`. */
 typedef struct hash_task {
     const char *bytes;
     int64_t size, each;
     uint64_t hashes[PIECES];
 } hash_task;
 
-/* A task of mrc_parallel_for: hashes one piece of the weights. */
+/* A task of mrc_parallel_for: hashes one piece of the weights. The seed is the number of the piece. */
 static void hash_piece(void *argument, int64_t piece, int worker)
 {
     (void)worker;
@@ -66,7 +71,8 @@ static uint64_t hash_weights(const mercer_model *model)
     return XXH3_64bits(task.hashes, (size_t)pieces * sizeof *task.hashes);
 }
 
-/* Copies the weights unless the copy is up to date. */
+/* Copies the weights unless the copy is up to date. `sent` is false during the copy, so that a failed copy is repeated
+   by the next call. */
 static mercer_status bring_weights(mercer_model *model)
 {
     mrc_backend *backend = model->context->backend;
@@ -79,6 +85,7 @@ static mercer_status bring_weights(mercer_model *model)
     return MERCER_OK;
 }
 
+/* Too little memory is not an error: without a copy, products read the model from the host. */
 mercer_status mrc_model_upload(mercer_model *model)
 {
     mrc_backend *backend = model->context->backend;

@@ -48,7 +48,7 @@ static void close_block(input_block *block)
     mrc_scope_close(&block->scope);
 }
 
-/* Returns the kind of memory that products are computed in. */
+/* Returns the kind of memory that the backend computes in: the host's or that of a device. */
 static mrc_memory home_of(const mercer_model *model)
 {
     mrc_backend *backend = model->context->backend;
@@ -56,7 +56,9 @@ static mrc_memory home_of(const mercer_model *model)
 }
 
 /* Allocates the scratch space of a block. F: destination of the predictions; NULL: host memory in the type of the
-   weights. */
+   weights. The identity needs no preprocessed rows. A map (x - shift) factor is applied on the device to rows in its
+   memory. All other preprocessing runs on the host and needs a host copy of device rows. The product has its own matrix
+   if F is in other memory, or has another type because units are applied after the product. */
 static mercer_status allocate_block(mercer_model *model, const mercer_matrix *X, const mercer_matrix *F,
                                     input_block *out)
 {
@@ -109,6 +111,7 @@ static mercer_status open_block(mercer_model *model, const mercer_matrix *X, con
     return allocate_block(model, X, F, out);
 }
 
+/* Rows `from` are preprocessed to rows `to`, in parts of PART_ROWS; parts are independent. */
 typedef struct rows_task {
     const mercer_preprocess *preprocess;
     const mercer_matrix *to, *from;
@@ -147,6 +150,8 @@ static mercer_status preprocess_block(const mercer_model *model, const input_blo
     return MERCER_OK;
 }
 
+/* Checks that the kernel values of rows x do not overflow the type of the product, which depends on F unless units are
+   applied afterward. */
 static mercer_status check_range(mercer_model *model, const char *name, const mercer_matrix *x, const mercer_matrix *F)
 {
     bool apart = mrc_units_given(&model->units); /* the product may have another type than F */
@@ -258,7 +263,8 @@ static mercer_status deliver(mercer_model *model, const mercer_matrix *f, const 
     return mrc_host_close(backend, f, &host, true, MERCER_OK);
 }
 
-/* Computes the predictions of all blocks in order, into F or through `take`. */
+/* Computes the predictions of all blocks in order, into F or through `take`. A device only queues a product, so the
+   next block is prepared and staged before the results of the current one are fetched. */
 static mercer_status visit_blocks(const prediction *self, const input_block *block)
 {
     mercer_model *model = self->model;
@@ -281,7 +287,8 @@ static mercer_status visit_blocks(const prediction *self, const input_block *blo
     return MERCER_OK;
 }
 
-/* Predicts all rows of X. */
+/* Predicts all rows of X. The model is copied to a device after the scratch space is allocated, if there is space
+   left. */
 static mercer_status run_prediction(const prediction *self)
 {
     mercer_model *model = self->model;
@@ -296,6 +303,7 @@ static mercer_status run_prediction(const prediction *self)
     return self->F ? check_predictions(model, self->F) : MERCER_OK;
 }
 
+/* Predicts with one model; also the call for each member of a mean. */
 static mercer_status predict_alone(mercer_model *model, const mercer_matrix *F, const mercer_matrix *X)
 {
     return run_prediction(&(prediction){.model = model, .X = X, .F = F});
@@ -344,11 +352,14 @@ static void take_probabilities(const prediction *self, const mercer_matrix *f, i
     }
 }
 
+/* Calibration and class shifts have no effect on labels: the largest output is the class. */
 mercer_status mrc_model_classify(mercer_model *model, int32_t *labels, const mercer_matrix *X)
 {
     return take_all(&(prediction){.model = model, .X = X, .take = take_labels, .labels = labels});
 }
 
+/* Probabilities are computed on the host, in double, row by row. P may be in device memory; it is then filled at the
+   end, and complete when the function returns. */
 mercer_status mrc_model_probabilities(mercer_model *model, const mercer_matrix *P, const mercer_matrix *X)
 {
     mrc_backend *backend = model->context->backend;
@@ -363,7 +374,8 @@ mercer_status mrc_model_probabilities(mercer_model *model, const mercer_matrix *
 
 /* ---- The origin ------------------------------------------------------------------------------------------------- */
 
-/* Computes the column sums of a shard as rows times their mean. part: (1, d) f64. */
+/* Computes the column sums of a shard as rows times their mean. part: (1, d) f64. Shards are summed in a fixed order
+   (mrc_centers_sum), so the origin does not depend on the number of ranks. */
 static mercer_status add_columns(mrc_centers *centers, int shard, const mercer_matrix *part, void *argument)
 {
     (void)argument;
@@ -384,6 +396,8 @@ static mercer_status add_flags(mrc_centers *centers, int shard, const mercer_mat
     return MERCER_OK;
 }
 
+/* Statistics of flags are collected from host memory, even if the backend computes the mean on a device. With shards
+   the sums are divided by p at the end; with one shard the backend returns the mean itself. */
 mercer_status mrc_model_find_origin(mercer_model *model)
 {
     mrc_backend *backend = model->context->backend;

@@ -17,8 +17,9 @@
 #include <string.h>
 #include <xxhash.h>
 
-enum { COPIED = 256 << 20 };                    /* size in bytes of the largest file that is copied instead of mapped */
-enum { MOST_DEPTH = 3, MOST_COMMAS = 1 << 16 }; /* limits of a header, far above those of any model */
+enum { COPIED = 256 << 20 }; /* size in bytes of the largest file that is copied instead of mapped */
+/* Limits of a header, far above those of any model. MOST_DEPTH: header, entry of a tensor, its shape. */
+enum { MOST_DEPTH = 3, MOST_COMMAS = 1 << 16 };
 
 typedef struct entry {
     const char *name;   /* borrowed from root */
@@ -39,6 +40,7 @@ struct mrc_tensor_file {
 
 static mercer_status damaged(const mrc_tensor_file *self, const char *format, ...) MRC_PRINTF(2, 3);
 
+/* Fails with a message that says where the file is damaged. */
 static mercer_status damaged(const mrc_tensor_file *self, const char *format, ...)
 {
     char what[MRC_ERROR_CHARS / 2];
@@ -93,6 +95,7 @@ static mercer_status check_header(const mrc_tensor_file *self)
     return damaged(self, "the checksum of the header is wrong");
 }
 
+/* Duplicate names are rejected, because readers could differ in the one that they use. */
 static json_t *parse_tensors(const mrc_tensor_file *self, json_error_t *error)
 {
     *error = (json_error_t){0};
@@ -141,7 +144,8 @@ static int64_t size_at(const json_t *array, size_t index)
     return json_is_integer(value) && json_integer_value(value) >= 0 ? (int64_t)json_integer_value(value) : -1;
 }
 
-/* Reads the shape of a tensor, and checks that its elements fill the offsets exactly. */
+/* Reads the shape of a tensor, and checks that its elements fill the offsets exactly. The view is used as an array of
+   its type, so the position must be aligned; the mapping itself begins at a page or an allocation. */
 static mercer_status read_shape(const mrc_tensor_file *self, const json_t *shape, entry *out)
 {
     size_t rank = json_array_size(shape);
@@ -185,7 +189,8 @@ static int compare_entries(const void *left, const void *right)
     return (a->end > b->end) - (a->end < b->end); /* empty tensors first */
 }
 
-/* Reads all tensors, and checks that they cover the data completely and do not overlap. */
+/* Reads all tensors, and checks that they cover the data completely and do not overlap. Together with the checksums
+   this means that every byte of the data is verified. */
 static mercer_status read_tensors(mrc_tensor_file *self)
 {
     MRC_TRY(mrc_alloc(self->context, &self->entries, (int64_t)json_object_size(self->root), sizeof(entry),
@@ -234,6 +239,8 @@ static mercer_status check_tensors(const mrc_tensor_file *self)
 
 /* ---- Files --------------------------------------------------------------------------------------------------- */
 
+/* Structure first, checksums last: until the header is parsed, it is unknown which bytes belong to which tensor. A
+   wrong structure therefore gets a more specific message than a wrong checksum. */
 static mercer_status read_all(mrc_tensor_file *self, int64_t copied)
 {
     MRC_TRY(mrc_open_file(self->context, &self->map, self->path, copied));
@@ -294,6 +301,7 @@ const char *mrc_tensor_file_metadata(const mrc_tensor_file *self, const char *ke
     return json_string_value(json_object_get(self->metadata, key));
 }
 
+/* The header begins with a brace, so removing trailing spaces ends before its beginning. */
 const char *mrc_tensor_file_header(const mrc_tensor_file *self, int64_t *length)
 {
     const char *text = header_text(self);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tensor files: names, types and checksums in the form used by headers. */
+/* Tensor files: names, types and checksums in the form used by headers. Also the checks of texts before they reach the
+   JSON library: UTF-8 for writing, nesting and size for parsing. */
 #include "model/tensor_format.h"
 
 #include "core/spec.h"
@@ -74,6 +75,8 @@ mercer_status mrc_check_text(mercer_context *context, const char *name, const ch
     return MERCER_OK;
 }
 
+/* Scans without parsing. The text may be invalid JSON; the parser reports that. A backslash skips the next character,
+   so an escaped quotation mark does not end a string. */
 bool mrc_json_is_bounded(const char *text, int64_t length, int depth, int64_t commas)
 {
     bool in_string = false;

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Writing of tensor files. Checksums precede the data, so every tensor is read twice: for its checksum and for writing.
- * Rows that are not contiguous, or are stored in another type, are packed into a buffer of about a megabyte.
+ * Rows that are not contiguous, or are stored in another type, are packed into a buffer of about a megabyte. A single
+ * process converts all values before it creates the file, so a value that does not fit leaves no file.
+ *
+ * Steps: place the tensors, compute their checksums, print the header, write. Several ranks write in another order:
+ * data first, then checksums of the bytes in the file, then the header.
  */
 #include "core/matrix.h"
 #include "core/memory.h"
@@ -26,6 +30,7 @@ typedef struct placed {
     char digits[MRC_TENSOR_DIGITS + 1];
 } placed;
 
+/* State of one file that is written. The JSON document and the printed header are made by writer_header. */
 typedef struct tensor_writer {
     mercer_context *context;
     placed *items; /* (count) in file order */
@@ -37,11 +42,13 @@ typedef struct tensor_writer {
     int64_t header_bytes;
 } tensor_writer;
 
+/* Receives consecutive bytes of a tensor, in file format. */
 typedef mercer_status (*visitor)(void *user, const void *bytes, int64_t count);
 
 /* ---- Conversion ---------------------------------------------------------------------------------------------- */
 
-/* Converts a value; returns false if the type cannot hold it. */
+/* Converts a value; returns false if the type cannot hold it. A half float whose exponent bits are all 1 is infinite or
+   NaN. Values for u8 must be whole numbers: they are checked, not rounded. */
 static bool convert_tensor(double value, mercer_dtype dtype, void *out)
 {
     switch (dtype) {
@@ -58,6 +65,7 @@ static bool convert_tensor(double value, mercer_dtype dtype, void *out)
     return false;
 }
 
+/* Writes row i of this process in the stored type to `out`. The message of a failure has the index among these rows. */
 static mercer_status pack_row(mercer_context *context, const placed *item, int64_t i, char *out)
 {
     const mercer_matrix *value = &item->tensor->value;
@@ -76,6 +84,8 @@ static mercer_status pack_row(mercer_context *context, const placed *item, int64
     return MERCER_OK;
 }
 
+/* Returns whether the bytes of a tensor differ from those in memory: another type, or rows with padding between
+   them. */
 static bool needs_packing(const placed *item)
 {
     const mercer_matrix *value = &item->tensor->value;
@@ -134,6 +144,8 @@ static mercer_status update(void *user, const void *bytes, int64_t count)
 
 MRC_RELEASE(release_state, XXH3_state_t, XXH3_freeState)
 
+/* Computes the checksums of all tensors. This is the first pass over the values, so it also finds those that do not
+   fit. */
 static mercer_status sum_tensors(tensor_writer *self)
 {
     MRC_OWNED(release_state) XXH3_state_t *state = XXH3_createState();
@@ -148,7 +160,8 @@ static mercer_status sum_tensors(tensor_writer *self)
 
 /* ---- Header -------------------------------------------------------------------------------------------------- */
 
-/* The texts have been checked, so the JSON calls fail only if out of memory. */
+/* The texts have been checked, so the JSON calls fail only if out of memory. Jansson prints members in the order in
+   which they were added: __metadata__ and in it xxh3.header must come first (MRC_TENSOR_HEADER_START). */
 static bool add_metadata(tensor_writer *self, const mrc_metadata *metadata, int64_t entries)
 {
     json_t *object = json_object();
@@ -179,7 +192,8 @@ static bool add_tensors(tensor_writer *self)
     return true;
 }
 
-/* Prints the header with the current checksums of the items. */
+/* Prints the header with the current checksums of the items. Its length, and so the position of the data, does not
+   depend on the digits, so it can be printed with zeros first. Padding aligns the data; the checksum covers it, too. */
 static mercer_status writer_header(tensor_writer *self, const mrc_metadata *metadata, int64_t entries)
 {
     mercer_context *context = self->context;
@@ -290,6 +304,8 @@ static int64_t data_end(const shared_file *self)
 
 /* ---- Steps ---------------------------------------------------------------------------------------------------- */
 
+/* Rank 0 creates the file in its full size, so that other ranks can write anywhere in it. The name is sent with a fixed
+   length. */
 static mercer_status make_file(shared_file *self, const char *path)
 {
     if (self->comm->rank > 0) return MERCER_OK;
@@ -319,6 +335,9 @@ static mercer_status place_some(void *user, const void *bytes, int64_t count)
     return MERCER_OK;
 }
 
+/* Writes this rank's rows of divided tensors; rank 0 also writes those that are not divided. The ranks write to
+   different bytes, so the order does not matter. Commit makes the bytes of the other ranks durable before rank 0
+   renames the file. */
 static mercer_status write_rows(shared_file *self)
 {
     for (int64_t i = 0; i < self->writer.count; i++) {
@@ -330,6 +349,8 @@ static mercer_status write_rows(shared_file *self)
     return self->comm->rank > 0 ? mrc_writer_commit(&self->file) : MERCER_OK;
 }
 
+/* Computes the checksum of bytes begin .. end - 1 of the mapped file. Pages are released piece by piece, so that the
+   sum of a large tensor does not fill the memory. */
 static void sum_bytes(const mrc_mapping *map, int64_t begin, int64_t end, XXH3_state_t *state, char *digits)
 {
     (void)XXH3_64bits_reset(state);
@@ -381,6 +402,7 @@ static mercer_status share_sums(shared_file *self)
     return MERCER_OK;
 }
 
+/* Rank 0 writes length and header over the space reserved for them, and renames the file. */
 static mercer_status finish_file(shared_file *self, const mrc_metadata *metadata, int64_t entries)
 {
     if (self->comm->rank > 0) return MERCER_OK;
@@ -393,6 +415,7 @@ static mercer_status finish_file(shared_file *self, const mrc_metadata *metadata
 
 /* ---- The whole file ---------------------------------------------------------------------------------------------- */
 
+/* After each step the ranks agree on its success, so that all of them continue or none. */
 static mercer_status write_shared(shared_file *self, const char *path, const mrc_tensor *tensors, int64_t count,
                                   const mrc_metadata *metadata, int64_t entries)
 {
