@@ -20,6 +20,8 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Sets memory, on_device and device_each. The host budget is the option or half of the free memory. Several ranks with
+   devices also agree on device_each, the smallest share of a rank; otherwise it stays 0. Collective. */
 mercer_status mrc_fit_find_memory(mercer_fitting *self)
 {
     mrc_backend *backend = self->context->backend;
@@ -79,7 +81,8 @@ static bool is_held(const mercer_fitting *self)
     return !self->info.mapped && (!self->info.format || strcmp(self->info.format, "synthetic") != 0);
 }
 
-/* Returns the sizes of a training run with p centers, for the planner. */
+/* Returns the sizes of a training run with p centers, for the planner. Samples are those of the stream once it is open,
+   which augmentation may make more than the rows. */
 static mercer_shape shape_of(const mercer_fitting *self, int64_t p)
 {
     return (mercer_shape){
@@ -146,6 +149,8 @@ static mercer_status plan_on_devices(const mercer_fitting *self, int64_t p, merc
     }
 }
 
+/* For training on one device this is the option `memory` unchanged (0: the planner's default), because samples and
+   model are in host memory. On several devices it is the budget of all ranks, or 0 if no plan fits. */
 int64_t mrc_fit_memory_left(const mercer_fitting *self, int64_t p)
 {
     enum {
@@ -182,6 +187,7 @@ bool mrc_fit_try_plan(const mercer_fitting *self, int64_t p, mercer_plan *plan)
     return try_plan(self, p, plan, &reason) == MERCER_OK;
 }
 
+/* A predicate of mrc_plan_largest, which finds the largest p with a plan. */
 static bool plan_fits(void *user, int64_t p)
 {
     mercer_plan plan;

@@ -56,6 +56,7 @@ enum { FIRST_CURVATURE = 2, CURVATURES = 7 };
 
 /* ---- Temperature and curvature --------------------------------------------------------------------------------- */
 
+/* Scores of rows that the model was not trained on, all borrowed. Class k has the logit score / T - log_factors[k]. */
 typedef struct scored_rows {
     const mercer_matrix *scores; /* (n, c), curved */
     const int32_t *labels;
@@ -203,7 +204,8 @@ static mercer_status make_scores(const mercer_fitting *self, mrc_scope *scope, i
 
 /* ---- Intervals --------------------------------------------------------------------------------------------------- */
 
-/* Sorts n scores and stores m quantiles. */
+/* Sorts n scores and stores m quantiles: out[k] is the smallest score such that the scores up to it have a share (k +
+   1) / m of the weight. The last row fills what rounding has left open. */
 static void fill_table(mrc_weighted *list, int64_t n, double *out, int64_t m)
 {
     const double rounding = 1e-9; /* tolerance for rounding errors of sums of weights */
@@ -295,6 +297,8 @@ static mercer_status calibrate_on_validation(mercer_fitting *self, bool temperat
 
 /* ---- Cross-validation ------------------------------------------------------------------------------------------ */
 
+/* A cross-validation: units are dealt to FOLDS folds of rows, and each fold is scored by a model trained on the
+   others. */
 typedef struct folds {
     mercer_fitting *fitting;
     int64_t *order;           /* (n) row numbers, ordered by fold */
@@ -312,6 +316,8 @@ static bool is_late(const folds *self)
     return budget > 0 && !self->calibrates && mrc_seconds() > self->fitting->opened + 1.1 * budget;
 }
 
+/* Progress callback of the fits of a fold. It reports the fold, not the progress within it, and stops the fit if the
+   caller asks for it or time is up. */
 static int watch_fold(void *user, const mercer_progress *progress)
 {
     folds *self = user;
@@ -358,7 +364,9 @@ static mercer_status deal_out(folds *self, int64_t *unit, int64_t *counts, bool 
     return MERCER_OK;
 }
 
-/* Trains a model on other rows, with the hyperparameters of `outer`: the whole fit or one of its members. */
+/* Trains a model on other rows, with the hyperparameters of `outer`: the whole fit or one of its members. The request
+   is changed so that the inner fit neither searches, calibrates, holds out rows nor writes a checkpoint; `outer` gives
+   it kernel and preprocessing. A ridge that the record has as 0 is a fit without ridge, so it becomes -1. */
 static mercer_status train_like(folds *self, const mercer_fitting *outer, mercer_dataset *data, mercer_model **out)
 {
     MRC_OWNED(mrc_release_fitting) mercer_fitting *inner = NULL;
@@ -433,7 +441,9 @@ static mercer_status evaluate_scores(mercer_fitting *self, const mercer_dataset 
     return mercer_evaluation_add(self->scores, scores, dataset->labels ? NULL : &dataset->y, dataset->labels, weights);
 }
 
-/* Makes cross-validated scores and, as far as wanted, calibrates probabilities and evaluates the scores. */
+/* Makes cross-validated scores and, as far as wanted, calibrates probabilities and evaluates the scores. Rows are
+   sorted by fold first, so that the rows of a fold are a contiguous part of the copied dataset and of the scores.
+   Nothing is calibrated if a class has too few rows or the caller stopped. */
 static mercer_status cross_validate(mercer_fitting *self, bool temperature)
 {
     int64_t n = self->data->rows;
@@ -453,6 +463,8 @@ static mercer_status cross_validate(mercer_fitting *self, bool temperature)
     return self->request->options.validation.score == MERCER_ON ? evaluate_scores(self, sorted, &scores) : MERCER_OK;
 }
 
+/* Rows with times are not cross-validated for a score, because a model would be trained on later rows than it scores.
+   Synthetic rows without stored targets, and ranks, are not supported. */
 bool mrc_fit_is_cross_validated(const mercer_fitting *self)
 {
     const mercer_fit_options *options = &self->request->options;
@@ -464,6 +476,8 @@ bool mrc_fit_is_cross_validated(const mercer_fitting *self)
     return wanted && stored && !self->validation && !options->run.comm;
 }
 
+/* Validation rows take precedence, because they cost no further training. A model that already has a temperature
+   (given, or from a checkpoint) keeps it unless there are rows to measure it again. */
 static mercer_status calibrate(mercer_fitting *self)
 {
     const mercer_fit_options *options = &self->request->options;

@@ -125,6 +125,7 @@ bool mrc_fit_shifts_classes(const mercer_fitting *self)
     return self->class_factors && !(to && strcmp(to, "weighted") == 0);
 }
 
+/* Divides the class weights out again. A class of weight 0 has rows of weight 0, whose original weight is lost. */
 mercer_status mrc_fit_population_weights(const mercer_fitting *self, const mercer_dataset *dataset, mrc_scope *scope,
                                          const double **out)
 {
@@ -140,6 +141,7 @@ mercer_status mrc_fit_population_weights(const mercer_fitting *self, const merce
     return MERCER_OK;
 }
 
+/* temperature -1 gives log w_k, which mrc_calibrate needs before a temperature is known. */
 void mrc_fit_class_shift(const mercer_fitting *self, double temperature, double *shift)
 {
     for (int64_t k = 0; k < self->info.outputs; k++) {

@@ -98,7 +98,8 @@ static void set_size(mercer_fitting *self, int64_t p)
     self->record.centers = p >= n - n / 5 ? -1 : p;
 }
 
-/* Sets the size of a fit that searches. */
+/* Sets the size of a fit that searches. If the fit chooses the solver, it asks for convergence, and takes that back if
+   no plan that converges fits. An open size is halved until a plan fits. An existing model keeps its size. */
 static void size_of_search(mercer_fitting *self)
 {
     const mercer_train_options *train = &self->request->train;
@@ -124,6 +125,8 @@ static void size_of_search(mercer_fitting *self)
             mrc_search_gain(&self->search_report, chosen, mrc_min(2 * chosen, self->info.rows));
 }
 
+/* The ridge of a search is set before the size, because solvers and their costs depend on it. Other fits choose the
+   ridge after the size, by small fits with up to that number of centers. */
 mercer_status mrc_fit_choose_size(mercer_fitting *self)
 {
     self->report.members = mrc_fit_member_count(self);
@@ -222,6 +225,8 @@ static mercer_status draw_augmented(mercer_fitting *self, int64_t p, bool shared
     return MERCER_OK;
 }
 
+/* Order: given centers, augmented samples, then rows of the data. In the last case equal rows count once, unless the
+   solver needs all samples. centers_are_rows is set only if center i is exactly sample i of the stream. */
 mercer_status mrc_fit_choose_centers(mercer_fitting *self, bool shared)
 {
     const mercer_fit_options *options = self->options;

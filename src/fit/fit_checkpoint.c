@@ -111,6 +111,7 @@ static mercer_status read_state(mercer_fitting *self, const char *path, const mr
     return MERCER_OK;
 }
 
+/* Only rank 0 writes the file; the ranks run the same search. */
 mercer_status mrc_fit_open_search_state(mercer_fitting *self, mrc_search_task *task)
 {
     char text[MRC_SEARCH_TEXT];
@@ -187,6 +188,7 @@ static mercer_status read_steps(mercer_fitting *self, const json_t *steps)
     return MERCER_OK;
 }
 
+/* Reads the results of a finished search from a record. A number that is missing or out of range becomes 0. */
 static mercer_status read_search(mercer_fitting *self, const json_t *search)
 {
     mercer_search_report *report = &self->search_report;
@@ -222,6 +224,8 @@ static mercer_status read_record(mercer_fitting *self, const char *path, const c
     return self->searches && json_is_object(search) ? read_search(self, search) : MERCER_OK;
 }
 
+/* The kind of the checkpoint follows from the presence of search.memory. A file of a training run is opened again by
+   the trainer, which reads its state. */
 mercer_status mrc_fit_open_checkpoint(mercer_fitting *self, const char *path, bool *searching)
 {
     MRC_OWNED(mrc_release_tensor_file) mrc_tensor_file *file = NULL;

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Stage kernel: preprocessing, kernel function, units and names of a model; opening of its training stream. */
+/*
+ * Stage kernel: preprocessing, kernel function, units and names of a model; opening of its training stream.
+ *
+ * Kernel and preprocessing come from one of four sources: an existing model, the outer fit of a cross-validation, the
+ * search, or the options with their defaults. Only in the last case the bandwidth may be the median distance.
+ */
 #include "fit/fitting.h"
 
 #include "centers/center_selection.h"
@@ -23,6 +28,8 @@ static bool takes_bandwidth(const char *spec)
     return entry && mrc_spec_parameter(&entry->form, "bandwidth");
 }
 
+/* A specification without a bandwidth is parsed with "bandwidth=1" appended; the given bandwidth then replaces it. A
+   kernel function of the caller is copied, with its own bandwidth. */
 mercer_status mrc_fit_parse_kernel(const mercer_fit_options *options, mercer_context *context, double bandwidth,
                                    mercer_kernel *out, bool *open)
 {
@@ -45,6 +52,8 @@ const char *mrc_fit_preprocess(const mercer_fit_options *options, const mercer_d
     return mrc_preprocess_auto(info->format, info->dtype);
 }
 
+/* The decisions are those of preprocessing and folding, made here from names only: bytes stay bytes if they are only
+   scaled and the factor can be folded into the bandwidth. A metric always gives real numbers. */
 mercer_dtype mrc_fit_points(const mercer_fit_options *options, const mercer_dataset_info *info)
 {
     const char *preprocess = mrc_fit_preprocess(options, info);
@@ -118,7 +127,8 @@ mercer_status mrc_fit_set_metric(mercer_context *context, mercer_preprocess *pre
     return apply_metric(context, preprocess, metric, features);
 }
 
-/* Sets the given weights of a blend. */
+/* Sets the given weights of a blend. The option has those of the ranks in row 0 and those of the standardized values in
+   row 1; mrc_preprocess_set_blend takes the standardized values first. */
 static mercer_status set_blend(mercer_context *context, mercer_preprocess *preprocess, const mercer_matrix *weights)
 {
     int64_t d = mrc_preprocess_features(preprocess);
@@ -200,6 +210,8 @@ static mercer_status check_schema(const mercer_fitting *self, const char *name)
                     "%s: was trained on other data: its schema differs from that of these data", name);
 }
 
+/* Sizes, names and schema are compared before the number of centers, so that data of another table are reported as
+   such. */
 mercer_status mrc_fit_check_model(mercer_fitting *self)
 {
     const char *name = self->record.resumes ? self->record.resumes : "model";
@@ -252,7 +264,9 @@ static mercer_status load_model(mercer_fitting *self)
 
 /* ---- The stage --------------------------------------------------------------------------------------------------- */
 
-/* Uses the given kernel and preprocessing, or the defaults, unless the search has chosen them. */
+/* Uses the given kernel and preprocessing, or the defaults, unless the search has chosen them. The order matters: the
+   bandwidth is a distance of preprocessed rows, so preprocessing and metric come before it. Folding changes the
+   bandwidth, so the kernel is printed for the report before it. */
 static mercer_status choose_kernel(mercer_fitting *self)
 {
     if (self->outer) return inherit(self);
@@ -307,6 +321,7 @@ mercer_status mrc_stage_kernel(mercer_fitting *self)
 
 /* ---- A new model ----------------------------------------------------------------------------------------------- */
 
+/* The preprocessing is set before names and schema, whose number of features is checked against it. */
 mercer_status mrc_fit_create_model(mercer_fitting *self)
 {
     const mercer_dataset_info *info = &self->info;

@@ -37,7 +37,8 @@ static int watch_member(void *user, const mercer_progress *progress)
     return mrc_progress(run->progress, run->progress_user, "members", self->number, self->whole->report.members, 0);
 }
 
-/* Opens the fit of a member: the same rows and options, but its own seed, no calibration and no checkpoint. */
+/* Opens the fit of a member: the same rows and options, but its own seed, no calibration and no checkpoint. Effort and
+   memory are those that the whole fit has decided. The member borrows data and validation rows of the whole fit. */
 static mercer_status open_member(mercer_fitting *self, int64_t number)
 {
     mrc_fit_request request = *self->request;
@@ -92,6 +93,7 @@ static mercer_status score_mean(mercer_fitting *self)
     return status;
 }
 
+/* report.members becomes the number of models that were trained; a mean of fewer models is a valid result. */
 mercer_status mrc_fit_train_members(mercer_fitting *self)
 {
     /* With a budget, a member is started only if it would end in time, assuming that it takes as long as the first

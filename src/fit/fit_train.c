@@ -174,6 +174,8 @@ static void record_members(mercer_fitting *self, int64_t planned)
     mrc_fit_explain(self, "train", "members", "ended after %lld of the %lld models", members, (long long)planned);
 }
 
+/* A stop of the callback that was caused by the deadline is reported as a budget stop: the model is a valid result, and
+   the remaining stages run. A stop by the caller skips the other members and the calibration. */
 mercer_status mrc_stage_train(mercer_fitting *self)
 {
     int64_t planned = self->report.members;

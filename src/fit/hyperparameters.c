@@ -207,6 +207,7 @@ static double elapsed(const mercer_fitting *self)
     return self->opened > 0 ? mrc_seconds() - self->opened : 0;
 }
 
+/* The time that has elapsed includes the search of the first model; the other members repeat search and training. */
 void mrc_fit_predict(mercer_fitting *self, const mercer_plan *plan)
 {
     double training = self->rate > 0 ? predict_training(self, plan) : 0, others = (double)self->report.members - 1;

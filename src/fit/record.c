@@ -16,6 +16,7 @@
 
 /* ---- Decisions --------------------------------------------------------------------------------------------------- */
 
+/* Returns the decision of a stage with that name, or NULL. A stage that runs again replaces its decisions. */
 static mrc_decision *find_decision(mrc_fit_record *record, const char *stage, const char *name)
 {
     for (int i = 0; i < record->decision_count; i++) {
@@ -65,6 +66,7 @@ const char *mrc_origin_name(mrc_origin origin)
     return names[origin];
 }
 
+/* The text of the plan is copied first, because the lines are written to the beginning of the same buffer. */
 void mrc_fit_add_lines(const mercer_fitting *self, mercer_plan *plan)
 {
     char text[MERCER_PLAN_TEXT];
@@ -95,6 +97,7 @@ static json_t *real_number(double value)
 
 #define PROGRAM "mercer train" /* by this value of "program" readers recognize notes of fits */
 
+/* The note may be any text. A text that is not JSON, or JSON of another program, is not an error. */
 bool mrc_fit_read_note(const mercer_model *model, double *ridge, double *weight)
 {
     json_auto_t *note = model->note ? json_loads(model->note, 0, NULL) : NULL;
@@ -136,6 +139,7 @@ mercer_status mrc_fit_write_note(const mercer_fitting *self)
     return status;
 }
 
+/* Also used before the end of a fit: values of stages that have not run are those of the request, or 0. */
 void mrc_fitting_fill(const mercer_fitting *self, mercer_fit_report *report)
 {
     *report = self->report;

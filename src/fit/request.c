@@ -107,6 +107,8 @@ static mercer_status check_bandwidth(mercer_context *context, const mercer_fit_o
     return mrc_fit_parse_kernel(options, context, options->kernel.bandwidth, &kernel_function, &open);
 }
 
+/* The kernel is parsed with bandwidth 1 to check the text; data determine the real one. k-means accepts only some
+   kernels, so its method is checked with the kernel. */
 static mercer_status check_kernel(mercer_context *context, const mercer_fit_options *options)
 {
     mercer_kernel kernel;
@@ -236,6 +238,8 @@ static mercer_status check_reserved(mercer_context *context, const mercer_fit_op
     return MERCER_OK;
 }
 
+/* train.progress must be NULL before it is replaced by the callback of the fit: a callback that is never called would
+   be a silent error. */
 mercer_status mrc_fit_check_request(mercer_context *context, mrc_fit_request *request)
 {
     const mercer_fit_options *options = &request->options;

@@ -68,7 +68,8 @@ static mercer_status read_rows(ridge_search *self)
     return MERCER_OK;
 }
 
-/* Copies training rows into z, taken from the folds in turn. */
+/* Copies training rows into z, taken from the folds in turn. Row i of every fold is taken before row i + 1 of any, so
+   that all folds contribute equally. */
 static void gather_rows(const mrc_small_rows *rows, const mercer_matrix *z)
 {
     const mrc_folds *folds = &rows->folds;
@@ -144,6 +145,8 @@ static mercer_status search_alone(mercer_fitting *self, double *ridge)
     return status;
 }
 
+/* report->ridge is per unit of weight, record.ridge is multiplied by the total weight. The ridge of a note is scaled by
+   the ratio of the weights; equal weights leave it bitwise unchanged. */
 mercer_status mrc_fit_choose_ridge(mercer_fitting *self)
 {
     mercer_search_report *report = &self->search_report;

@@ -78,6 +78,7 @@ bool mrc_fit_merges(const mercer_fitting *self)
     return self->options->data.merge != MERCER_OFF && !data->synth && data->rows <= most && bytes <= self->memory / 4;
 }
 
+/* Merges rows with equal content and drops those of weight 0. If all merged weights are 1, no weights are stored. */
 static mercer_status merge_samples(mercer_fitting *self)
 {
     int64_t *rows, count, n = self->data->rows;
@@ -332,6 +333,8 @@ static void warn_of_one_class(const mercer_fitting *self)
              names ? " '" : "", names ? names[0] : "", names ? "'" : "");
 }
 
+/* Memory limits come first, because merging and holding out depend on them. The transform of the targets comes last,
+   because it needs the final training and validation rows. */
 mercer_status mrc_stage_samples(mercer_fitting *self)
 {
     MRC_TRY(mrc_fit_find_memory(self));

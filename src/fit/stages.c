@@ -43,7 +43,8 @@ static int find_stage(const char *name)
     return STAGES;
 }
 
-/* Runs the stages that have not run yet, up to and including the named one. */
+/* Runs the stages that have not run yet, up to and including the named one. After a failure the results of the failed
+   stage are incomplete, so later calls fail; only training can be repeated (mrc_fitting_run). */
 static mercer_status run_through(mercer_fitting *self, const char *last)
 {
     int end = find_stage(last) + 1;
@@ -94,6 +95,8 @@ mercer_status mrc_fitting_run(mercer_fitting *self)
     return run_through(self, "calibrate");
 }
 
+/* Runs the stages only up to the kernel and then calls parts of size and centers: a default search is skipped, no model
+   is created, and the plan is not checked. */
 mercer_status mrc_fitting_centers(mercer_fitting *self)
 {
     if (self->failed || self->stage > find_stage("samples") + 1)
@@ -111,6 +114,8 @@ mercer_status mrc_fitting_centers(mercer_fitting *self)
     return MERCER_OK;
 }
 
+/* Calls the stages' functions that need no data, in the order of the stages. `opened` stays 0, so that no time has
+   elapsed. */
 mercer_status mrc_fit_plan_sizes(mercer_fitting *self, mercer_plan *plan)
 {
     mercer_fit_report *report = &self->report;
@@ -133,6 +138,7 @@ mercer_status mrc_fit_plan_sizes(mercer_fitting *self, mercer_plan *plan)
     return MERCER_OK;
 }
 
+/* The trainer is released before source and model, which it uses, and members before the datasets that they borrow. */
 void mrc_fitting_free(mercer_fitting *self)
 {
     if (!self) return;

@@ -34,6 +34,7 @@ typedef struct target_sample {
     mercer_matrix row; /* (1, d) scratch space: synthetic samples are computed with their features */
 } target_sample;
 
+/* Reads the target of a row into row i of self->y. */
 static void read_target(const mercer_dataset *data, target_sample *self, int64_t row, int64_t i)
 {
     mercer_matrix to = mrc_rows(&self->y, i, 1);
@@ -43,6 +44,7 @@ static void read_target(const mercer_dataset *data, target_sample *self, int64_t
         mrc_dataset_target(data, row, &self->y, i);
 }
 
+/* Reads targets and weights of evenly spaced rows, at most MOST_ROWS. */
 static mercer_status open_sample(const mercer_dataset *data, mrc_scope *scope, target_sample *self)
 {
     int64_t m = mrc_min(data->rows, MOST_ROWS);
@@ -132,6 +134,8 @@ static bool fill_knots(const target_sample *sample, int64_t j, mrc_weighted *lis
     return count > 1;
 }
 
+/* Makes the knots of the rank transform: (2 c, k), for each output a row of values and a row of their normal quantiles.
+   A constant output has no ranks. */
 static mercer_status make_ranks(mercer_fitting *self, const target_sample *sample, mrc_scope *scope,
                                 mercer_matrix *numbers)
 {
@@ -169,6 +173,7 @@ static mercer_status set_curve(mercer_fitting *self, const target_sample *sample
     return mrc_units_set_curve(&self->units, self->context, kind, c, numbers);
 }
 
+/* Determines a transform with a curve (log or rank), for regression only: the scores of classes are 0 and 1. */
 static mercer_status find_curve(mercer_fitting *self, const char *how)
 {
     mrc_curve_kind kind = MRC_CURVE_NONE;
