@@ -71,6 +71,8 @@ static void fill_rule(int64_t n, double *nodes, double *weights)
     }
 }
 
+/* Makes rules of 1, 2, .., 12 nodes and then about a quarter more each time: the next larger rule costs little more
+   than needed. The last one has ceil(columns / 2) nodes, which is exact for any row. */
 mercer_status mrc_gauss_rules(mercer_shap *shap)
 {
     int64_t exact = mrc_max(1, (shap->columns + 1) / 2), total = 0, counts[MRC_GAUSS_RULES], rules = 0;
@@ -114,6 +116,7 @@ typedef struct game_block {
     double *least; /* (group_rows, background_rows) smallest sum of a mixed point */
 } game_block;
 
+/* Returns the number of doubles that open_block takes from the scratch space of a thread. */
 static int64_t scratch_doubles(const game_job *job)
 {
     const mercer_shap *shap = job->shap;
@@ -122,6 +125,7 @@ static int64_t scratch_doubles(const game_job *job)
            (2 * job->group_rows + job->background_rows + 4) * sums + job->group_rows * job->background_rows;
 }
 
+/* Takes `count` doubles from the front of the scratch space. */
 static double *take(double **from, int64_t count)
 {
     double *taken = *from;
@@ -129,6 +133,8 @@ static double *take(double **from, int64_t count)
     return taken;
 }
 
+/* Returns the block of piece `index`, which is a group of rows and a chunk of centers; consecutive pieces have the same
+   rows. worker: the thread, whose scratch space is used. */
 static game_block open_block(const game_job *job, int64_t index, int worker)
 {
     int64_t group = index / job->chunks, sums = job->shap->columns * LANES;
@@ -156,6 +162,8 @@ static void load_centers(const game_block *block, int64_t first, int64_t end)
     }
 }
 
+/* Computes the sums of |x - z|^power per column (count, columns, lanes), for rows first .. first + count - 1 and the
+   loaded centers. All terms of the mixture use them. */
 static void find_sums(const game_block *block, const mercer_matrix *rows, int64_t first, int64_t count, double *sums)
 {
     const game_job *job = block->job;
@@ -232,7 +240,9 @@ static bool is_near(const game_block *block, int64_t term, int64_t i, int64_t r)
     return mixture->count == 1 || block->least[i * block->job->background_rows + r] * mixture->rate[term] < FAR;
 }
 
-/* Adds a term of the mixture for all rows of the group and `count` background rows. */
+/* Adds a term of the mixture for all rows of the group and `count` background rows. The factors of a row are computed
+   once for all background rows, those of a background row once for all rows. They are computed only if some pair needs
+   them. */
 static void add_pairs(const game_block *block, int64_t term, int64_t count)
 {
     const game_job *job = block->job;
@@ -272,7 +282,7 @@ static void add_block(const game_block *block)
     }
 }
 
-/* A task of mrc_parallel_for: a group of rows and a chunk of centers. */
+/* A task of mrc_parallel_for: a group of rows and a chunk of centers. Tasks write different parts of job->partial. */
 static void add_chunk(void *argument, int64_t index, int worker)
 {
     const game_job *job = argument;

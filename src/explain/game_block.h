@@ -11,7 +11,7 @@
 
 enum { MRC_GAME_LANES = 32, MRC_GAME_RADII = 3 };
 
-/* Radii of the ellipses in which the integrand is bounded (shapley.c). */
+/* Radii of the ellipses in which the integrand is bounded (game.c). */
 #define MRC_GAME_RADIUS \
     {                   \
         2.5, 8, 30      \

@@ -16,6 +16,7 @@ enum { LANES = MRC_GAME_LANES, EIGHTH = LANES / 8 };
 /* Eight lanes as one vector. */
 typedef double eight __attribute__((vector_size(64), aligned(8), may_alias));
 
+/* Row `row` of an array (n, lanes), as EIGHTH vectors; lanes_in is for arrays that are only read. */
 static eight *lanes_of(double *array, int64_t row)
 {
     return (eight *)(array + row * LANES);
@@ -60,6 +61,7 @@ static void find_decay(int64_t players, double rate, const double *restrict sums
     for (int64_t i = 0; i < players * LANES; i++) out[i] = exp_f64(-rate * sums[i]);
 }
 
+/* Computes M of game.c for each radius: a product over the players, and of its lanes the largest. */
 static void find_bounds(int64_t players, const double *a, const double *b, double bounds[MRC_GAME_RADII])
 {
     static const double radius[MRC_GAME_RADII] = MRC_GAME_RADIUS;
@@ -141,6 +143,7 @@ static void find_pair_integrals(int64_t players, int64_t k, int64_t count, const
     for (int64_t i = 0; i < count; i++) add_pair_node(players, k, nodes[i], weights[i], a, b, after, factor, integral);
 }
 
+/* The eight lanes are added in a fixed tree, so the sum does not depend on the length of the machine's vectors. */
 static void collect_values(int64_t players, double weight, const double *alpha, const double *a, const double *b,
                            const double *integral, double *values)
 {

@@ -81,6 +81,8 @@ static int64_t rows_at_once(const mrc_expansion *sum, int64_t m, int64_t bytes)
 
 /* ---- Fused products ---------------------------------------------------------------------------------------------- */
 
+/* A block of rows of x, and the centers and outputs that are being processed. In norm 1 a center has no coordinates in
+   its weights, because kernel_signs reads them from the points. */
 typedef struct gradient_job {
     const mrc_expansion *sum;
     const mercer_kernel *slope;
@@ -209,7 +211,9 @@ static mercer_status all_outputs(mrc_backend *backend, gradient_job *job, double
     return MERCER_OK;
 }
 
-/* Computes the gradients at all rows of x, in blocks of rows. Allocates the buffers. */
+/* Computes the gradients at all rows of x, in blocks of rows. Allocates the buffers. The number of outputs at a time
+   depends on all shards and all p centers. It is therefore the same on all ranks, which must make the same
+   exchanges. */
 static mercer_status find_gradients(mrc_backend *backend, gradient_job *job, const mercer_matrix *x,
                                     const mercer_matrix *gradients)
 {

@@ -29,11 +29,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* MOST_ROWS and BLOCK_BYTES limit a block of rows. DEPENDENCE_ROWS: evenly spaced rows of a partial dependence. */
 enum { USUAL_REPEATS = 5, MOST_ROWS = 4096, BLOCK_BYTES = 16 << 20, DEPENDENCE_ROWS = 512 };
 
 /* ---- Scores ---------------------------------------------------------------------------------------------------- */
 
-/* Rows that are predicted together, and the rows that permuted values come from. */
+/* Rows that are predicted together, and the rows that permuted values come from. x and other: (most, d) features; f and
+   y: (most, c) predictions and targets. Classes use labels instead of y. */
 typedef struct block {
     mercer_model *model;
     const mercer_dataset *data;
@@ -69,7 +71,8 @@ static void mix_column(const mercer_matrix *x, const mercer_matrix *other, const
         memcpy((char *)mrc_row(x, i) + begin, (const char *)mrc_row(other, i) + begin, (size_t)column->width * size);
 }
 
-/* Predicts a block of rows, with `column` permuted unless it is NULL, and adds it to the sums of an evaluation. */
+/* Predicts a block of rows, with `column` permuted unless it is NULL, and adds it to the sums of an evaluation. Row i
+   of the dataset gets the column of row P(i); P is evaluated per row, so no permutation is stored. */
 static mercer_status add_rows(block *self, mercer_evaluation *sums, int64_t first, const mrc_column *column,
                               mrc_rng rng)
 {
@@ -89,7 +92,8 @@ static mercer_status add_rows(block *self, mercer_evaluation *sums, int64_t firs
                               data->weights ? data->weights + first : NULL);
 }
 
-/* Computes R2 or accuracy, with `column` permuted unless it is NULL. */
+/* Computes R2 or accuracy, with `column` permuted unless it is NULL. memory = 1: the evaluation saves only one row for
+   ranking, because these scores need sums only. */
 static mercer_status score_permuted(block *self, const mrc_column *column, mrc_rng rng, double *out)
 {
     const mercer_dataset *data = self->data;
@@ -202,7 +206,9 @@ static void set_level(const mrc_column *column, int64_t level, double *to)
     for (int64_t k = 0; k < count; k++) to[column->width - count + k] = column->statistic[level * count + k];
 }
 
-/* Sets a column of all rows to a value. row (d): scratch space. */
+/* Sets a column of all rows to a value, as if its cell had it: all features of the column are set, and its flag for
+   missing values becomes 0. The value is without the origin of the column. A date also has the features of its season.
+   row (d): scratch space. */
 static void set_column(const mrc_column *column, const mercer_matrix *x, double value, double *row)
 {
     double *to = row + column->first;
@@ -225,7 +231,8 @@ static void fetch_some(const block *rows, const mercer_matrix *x)
     mrc_dataset_fetch(rows->data, rows->partners, 0, x, NULL, NULL);
 }
 
-/* Chooses the values, and computes the mean prediction for each of them. */
+/* Chooses the values, and computes the mean prediction for each of them. The origin of a number or date is added to the
+   values at the end, because features do not include it. */
 static mercer_status depend(const block *rows, const mrc_column *column, double *values, const mercer_matrix *F,
                             int64_t *count)
 {

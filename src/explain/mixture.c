@@ -59,6 +59,8 @@ typedef struct least_squares {
     bool *closed; /* (columns) active, or rejected since the last step */
 } least_squares;
 
+/* Returns the inner product. Eight sums, which are added in order, let the compiler use vectors without a change of the
+   result. */
 static double dot(int64_t n, const double *restrict a, const double *restrict b)
 {
     double lanes[8] = {0}, rest = 0;
@@ -86,7 +88,8 @@ static void project_residual(least_squares *self, int64_t first, int64_t end)
     }
 }
 
-/* Orthogonalizes active column k against the previous ones, twice. Returns false if it depends on them. */
+/* Orthogonalizes active column k against the previous ones, twice: neighboring columns are nearly parallel, and one
+   pass would leave rounding errors along the basis. Returns false if it depends on them. */
 static bool add_to_basis(least_squares *self, int64_t k)
 {
     int64_t n = self->rows;
@@ -187,6 +190,9 @@ static int64_t best_column(const least_squares *self)
     return best;
 }
 
+/* Adds the column with the largest correlation until the residual is small or no column improves it. After each
+   addition the weights are moved to the least-squares solution; columns whose weight would become negative are dropped.
+   A rejected column is considered again after the next successful step. */
 static void solve_nonnegative(least_squares *self)
 {
     restart_residual(self);
@@ -237,6 +243,8 @@ typedef struct fit_range {
     double low, high;
 } fit_range;
 
+/* Finds the range of arguments: below it the kernel is 1, above it 0, up to about the target. It is cut at LEAST_LOW
+   and MOST_HIGH; error_outside then reports what is missing. */
 static fit_range find_range(const mercer_kernel *unit)
 {
     fit_range range = {unit, 1, 1};

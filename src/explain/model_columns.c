@@ -18,6 +18,8 @@ void mrc_model_columns_close(mrc_model_columns *columns)
     mrc_schema_free(columns->schema);
 }
 
+/* Without a schema a column is one feature, with the name of the feature if the model has names; all its other fields
+   are 0. index must be in 0 .. count - 1: dropped columns of the schema are not counted. */
 mrc_column mrc_model_column(const mrc_model_columns *columns, const mercer_model *model, int64_t index)
 {
     if (!columns->schema)

@@ -161,6 +161,8 @@ static mercer_status add_base(mercer_shap *self, const mrc_shap_member *member)
 
 /* ---- Creation ---------------------------------------------------------------------------------------------------- */
 
+/* Checks what must hold for the whole model. For a mean with a target transform, values would refer to a mean after the
+   inverse transforms, which is not a sum of products. */
 static mercer_status check_model(const mercer_model *model)
 {
     if (model->comm)
@@ -175,6 +177,7 @@ static mercer_status check_model(const mercer_model *model)
     return MERCER_OK;
 }
 
+/* Prepares a member. Its mixture, owners and background depend on its own kernel, metric and preprocessing. */
 static mercer_status open_member(mercer_shap *self, mercer_model *model, const int64_t *sample_owner,
                                  const mercer_matrix *background)
 {
