@@ -50,6 +50,8 @@ static void add_interval(mercer_evaluation *self, const double *p, int32_t label
     self->sizes[label] += weight * (double)mrc_softmax_set(p, self->outputs, threshold, self->members);
 }
 
+/* Two classes are determined for a row. `best`, the largest score, is the predicted class and counts for accuracy and
+   the confusion matrix. `likeliest` has the largest probability; class shifts can make the two differ. */
 void mrc_class_row(mercer_evaluation *self, const double *f, int32_t label, double weight, double *margins)
 {
     int64_t c = self->outputs, best = 0, likeliest = 0;
@@ -178,6 +180,7 @@ static void margins_of(const mercer_evaluation *self, int64_t j, double *own, do
     }
 }
 
+/* Returns F1 of class j, 2 TP / (actual + predicted); NaN for a class that neither occurs nor is predicted. */
 static double f1_of(const mercer_evaluation *self, int64_t j)
 {
     double own, given, hits = self->confusion[j * self->outputs + j];

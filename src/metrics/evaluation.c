@@ -17,7 +17,8 @@ static int64_t rows_to_keep(const mercer_evaluation_options *options)
     return mrc_max(1, mrc_min(options->rows, bytes / row));
 }
 
-/* Allocates all arrays. Those of doubles share one allocation. */
+/* Allocates all arrays. Those of doubles share one allocation of 13 c: seven sums per output, and `row` (6 c). The
+   pointers of the options to arrays of the caller are replaced by pointers to the copies. */
 static mercer_status allocate_rows(mercer_evaluation *self)
 {
     int64_t c = self->outputs, shown = mrc_min(c, MRC_PLOTTED_OUTPUTS);
@@ -84,6 +85,8 @@ static void keep_pair(mercer_evaluation *self, const double *f, const double *y)
     for (int64_t j = 0; j < shown; j++) to[2 * j] = y[j], to[2 * j + 1] = f[j];
 }
 
+/* Adds a row, with its index self->rows. Rows of weight 0 change no metric and are not saved for ranking. The ranking
+   scores go directly to the saved rows, or to scratch space if the row is not saved. */
 static void add_row(mercer_evaluation *self, const double *f, const double *y, int32_t label, double weight)
 {
     bool keep = weight > 0 && self->kept < self->keep && is_kept(self->rows, self->options.rows, self->keep);

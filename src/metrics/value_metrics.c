@@ -16,6 +16,7 @@
 #include <math.h>
 #include <string.h>
 
+/* self->weight already includes this row, as Welford's update of the mean requires. */
 void mrc_value_row(mercer_evaluation *self, const double *f, const double *y, double weight, double *errors)
 {
     const double *radius = self->options.radius;
@@ -106,6 +107,8 @@ mercer_status mrc_value_each(const mercer_evaluation *self, int64_t index, merce
     return MERCER_OK;
 }
 
+/* Writes targets x and predictions y of the rows that were saved for a plot. Outputs beyond the first few were not
+   saved: their curve is empty. */
 mercer_status mrc_value_curve(const mercer_evaluation *self, const char *name, int64_t index, double *x, double *y,
                               int64_t room, int64_t *count)
 {
