@@ -80,6 +80,7 @@ enum { PLAN_VALUES(AS_INDEX) VALUE_COUNT };
 static const char *const value_names[] = {PLAN_VALUES(AS_NAME)};
 _Static_assert(sizeof value_names / sizeof *value_names <= MRC_STATE_VALUES, "enough capacity for all values");
 
+/* Lists the values of the current plan, in the order of PLAN_VALUES, and the names of solver and projector. */
 static void list_plan(const mrc_trainer *self, mrc_state_plan *out)
 {
     const mrc_job *job = &self->job;
@@ -228,6 +229,8 @@ static mercer_status write_file(mrc_trainer *self, const mrc_state *state, const
     return mrc_model_write(&current, self->texts[MRC_TEXT_PATH], NULL, tensors, count);
 }
 
+/* Writes a checkpoint from host copies of the state and of the weights. Everything that was opened is closed, also
+   after a failure. */
 static mercer_status save(mrc_trainer *self, mrc_state *state, const mercer_matrix *weights)
 {
     mercer_matrix live[MRC_STATE_MATRICES], host = {0};
@@ -349,6 +352,8 @@ static mercer_status load_plan(const mrc_trainer *self, mrc_state_plan *plan)
     return MERCER_OK;
 }
 
+/* Reads the numbers of the open file into the variables that the state lists. All ranges are checked first; nothing is
+   changed if a number is out of range. */
 static mercer_status load_numbers(const mrc_trainer *self, mrc_state *state)
 {
     mercer_matrix found;
@@ -448,6 +453,8 @@ static mercer_status check_numbers(const mrc_trainer *self)
     return mrc_fail(job->context, MERCER_ERROR_FORMAT, "the checkpoint's numbers are out of range");
 }
 
+/* The plan is compared before anything is changed. Numbers are read before matrices: they determine the sizes of
+   temporary centers, and whether there are best weights. */
 mercer_status mrc_trainer_restore(mrc_job *job)
 {
     mrc_trainer *self = (mrc_trainer *)job;

@@ -36,15 +36,17 @@ typedef struct device_source {
     mercer_matrix alpha;  /* (P, c) */
     mrc_scope own, batch; /* owners of points and alpha, and of the buffers below */
     int64_t room;         /* capacity of these buffers, in rows */
+    /* (room, width) features and (room, c) noise of a teacher, on the device; (room, c) targets, on the device for a
+       teacher, else in host memory */
     mercer_matrix x, y, noise;
     mercer_matrix partner_y;          /* targets of the mixing partners */
     mercer_matrix mine, other, moved; /* (rows, features) of the dataset's dtype: augmented samples, their mixing
                                         partners, destination of moves */
-    int64_t *sequences;
-    mrc_image_move *moves;
-    mrc_stream_samples samples;
-    int64_t *numbers;
-    double *weights;
+    int64_t *sequences;               /* (room) random sequence of the noise of each sample */
+    mrc_image_move *moves;            /* (room) move of each sample */
+    mrc_stream_samples samples;       /* the samples of the batch, as chosen by the replaced source */
+    int64_t *numbers;                 /* (room) numbers of a teacher's samples */
+    double *weights;                  /* (room) row weights of the batch */
 } device_source;
 
 /* Returns whether samples are augmented. Then they differ between passes, and the stream must check every batch;
@@ -147,8 +149,8 @@ static void draw_some(void *argument, int64_t piece, int worker)
 }
 
 /* Applies parts begin .. end - 1, none of which mixes, to the first `rows` rows of x. numbers (rows): the samples,
-   whose random numbers are used; NULL: consecutive samples from samples->first on. A move writes to `spare` and then
-   swaps it with x, so x may have other memory afterwards. */
+   whose random numbers are used; NULL: consecutive samples from samples->first on. A move writes to `moved` and
+   then swaps it with x, so x may have other memory afterwards. */
 static mercer_status apply_parts(device_source *self, int begin, int end, const int64_t *numbers, int64_t rows,
                                  mercer_matrix *x)
 {
@@ -267,6 +269,7 @@ static int next_device_batch(void *user, int64_t most, mercer_batch *batch)
     return status != MERCER_OK;
 }
 
+/* Order and position belong to the source that is replaced; restart and skip only change them there. */
 static int restart_device_pass(void *user, int64_t epoch)
 {
     const mercer_source *from = ((device_source *)user)->from;

@@ -49,6 +49,7 @@ mercer_status mrc_trainer_create(mrc_trainer **out, mercer_model *model, mrc_com
     return MERCER_OK;
 }
 
+/* The stream is closed in any case; the rest exists only after set_up. Safe to call again. */
 void mrc_trainer_tear_down(mrc_trainer *self)
 {
     mrc_job *job = &self->job;
@@ -126,7 +127,8 @@ mercer_dtype mrc_trainer_value_dtype(const mrc_job *job)
 }
 
 /* Creates the centers and the solver's state. first: samples for the preconditioner when single batches are streamed;
-   NULL: the solver reads them from the stream. */
+   NULL: the solver reads them from the stream. `ready` is set before the parts that may fail, so that tear_down
+   releases them. */
 static mercer_status set_up(mrc_trainer *self, const mercer_matrix *first)
 {
     mrc_job *job = &self->job;
@@ -212,6 +214,8 @@ static mrc_reason try_again(mrc_trainer *self, mrc_attempt attempt, const mrc_re
     return mrc_take_error(job->context, run_training(self));
 }
 
+/* A plan that was made for a source with the same number and type of samples is used, once. Attempts are made with the
+   context's error taken as a value; it becomes the error of the call only if the last attempt fails. */
 mercer_status mrc_trainer_fit(mrc_trainer *self, const mercer_source *source)
 {
     mrc_job *job = &self->job;

@@ -159,7 +159,8 @@ static mercer_status look_at_samples(mrc_trainer *self, mrc_sample_stream *strea
 
 /* ---- Machine ----------------------------------------------------------------------------------------------------- */
 
-/* Gives all ranks the inputs of rank 0's plan. The memory budget is for all ranks together. */
+/* Gives all ranks the inputs of rank 0's plan: those that depend on the machine or were measured by rank 0 only. The
+   memory budget is for all ranks together. */
 static mercer_status share_request(mrc_trainer *self)
 {
     mrc_job *job = &self->job;
@@ -210,6 +211,7 @@ void mrc_trainer_warn_of_plan(const mrc_trainer *self)
         mrc_warn(self->job.context, plan->warnings[i].field, "%s", plan->warnings[i].text);
 }
 
+/* Roughness is measured only if the first plan is not cheap without it: the measurement takes time itself. */
 mercer_status mrc_trainer_make_plan(mrc_trainer *self)
 {
     mrc_plan *plan = &self->job.plan;

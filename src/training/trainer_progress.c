@@ -55,7 +55,8 @@ mercer_status mrc_trainer_validate(mrc_job *job, const mercer_matrix *alpha)
 
 /* ---- Half precision ---------------------------------------------------------------------------------------------- */
 
-/* Sets x and y to views of the rows of the check and of their transformed targets. */
+/* Sets x and y to views of the rows of the check and of their transformed targets. Evenly spaced validation rows are a
+   view with a larger leading dimension. Training samples come from pass -1, which no epoch uses. */
 static mercer_status held_back(mrc_job *job, mercer_matrix *x, mercer_matrix *y)
 {
     int64_t rows = mrc_max(FEWEST_ROWS, mrc_min(MOST_ROWS, job->n / SAMPLES_PER_ROW));
