@@ -46,6 +46,7 @@ mercer_status mrc_read_struct(mercer_context *context, void *ours, size_t size, 
             return mrc_fail(context, MERCER_ERROR_ARGUMENT, "%s: a field is set that version %s does not support", name,
                             mercer_version());
     memcpy(ours, theirs, their_size < size ? their_size : size);
+    memcpy(ours, &size, sizeof size); /* the copy is complete and may be passed to other functions */
     return MERCER_OK;
 }
 

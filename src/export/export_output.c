@@ -53,6 +53,7 @@ void mrc_output_text(mrc_output *self, const char *format, ...)
     va_start(arguments, format);
     int length = vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
+    if (self->status != MERCER_OK) return; /* the first failure is reported */
     if (length < 0 || length >= TEXT_BYTES)
         self->status = mrc_fail(self->writer.context, MERCER_ERROR_INTERNAL, "a line of an exported file is too long");
     else

@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { IR_VERSION = 7, OPERATORS = 13, NAME_CHARS = 24, MOST_HEAD = 128 };
+enum { IR_VERSION = 7, OPERATORS = 13, NAME_CHARS = 24 };
 #define MOST_BYTES INT64_C(0x7fffffff) /* size limit of a protocol buffer */
 
 /* ---- Bytes --------------------------------------------------------------------------------------------------- */

@@ -391,8 +391,9 @@ static mercer_status share_sums(shared_file *self)
     int64_t bytes = self->writer.count * (MRC_TENSOR_DIGITS + 1);
     char *digits;
     MRC_SCOPE(scope, comm->context);
-    MRC_TRY(mrc_scope_alloc_zero(&scope, &digits, comm->ranks, bytes, "checksums"));
-    MRC_TRY(mrc_comm_together(comm, sum_shared(self, digits + comm->rank * bytes), "writing"));
+    mercer_status status = mrc_scope_alloc_zero(&scope, &digits, comm->ranks, bytes, "checksums");
+    if (status == MERCER_OK) status = sum_shared(self, digits + comm->rank * bytes);
+    MRC_TRY(mrc_comm_together(comm, status, "writing"));
     mrc_piece *pieces = comm->pieces + comm->ranks;
     for (int r = 0; r < comm->ranks; r++) pieces[r] = (mrc_piece){digits + r * bytes, bytes};
     MRC_TRY(mrc_comm_gather(comm, MRC_HOST, pieces));

@@ -224,6 +224,7 @@ static mercer_status write_file(mrc_trainer *self, const mrc_state *state, const
                                         .first = first_row(self, entry)}; /* ignored if the matrix is not divided */
     }
     mercer_model current = *self->model; /* a shallow copy, with the current weights */
+    current.members[0] = &current;
     current.weights = *weights;
     if (*note) current.note = (char *)note;
     return mrc_model_write(&current, self->texts[MRC_TEXT_PATH], NULL, tensors, count);

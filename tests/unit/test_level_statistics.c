@@ -11,7 +11,7 @@
 #include <math.h>
 
 /* Level k has about 2 to 6 rows; the last words occur once and are not listed. */
-enum { ROWS = 1200, WORDS = 320, ONCE = 300, FIRST = 1 + 256, CLASSES = 3 };
+enum { ROWS = 1200, WORDS = 320, ONCE = 300, FIRST = 1 + 256, CLASSES = 3, MOST_SCHEMA = 65536 };
 
 /* Statistics are sums of fewer than 2^11 terms of at most 2^7 in double, divided by numbers above 2^-4, and rounded to
    float: their error is below 2^11 2^7 2^4 2^-53 + 2^-24 < 1e-7 relative to values below 8. */
@@ -368,6 +368,36 @@ static void test_bad_statistics(void **state)
     }
 }
 
+/* A schema without values gets them from the targets; it must have as many statistics per level as the targets need. */
+static void test_schema_without_values(void **state)
+{
+    (void)state;
+    static const char *const counts[] = {"\"statistics\":1", "\"statistics\":5"};
+    table one;
+    fill(&one);
+    mercer_dataset *data = make(&one, NULL), *again, *made = NULL;
+    const char *schema = about(data).schema, *from = strstr(schema, ",\"values\":["), *to = strchr(from, ']') + 1;
+    const char *count = strstr(schema, counts[0]);
+    char text[2][MOST_SCHEMA];
+    assert_true(count && count < from && strlen(schema) < sizeof text[0]);
+    for (int i = 0; i < 2; i++)
+        snprintf(text[i], sizeof text[i], "%.*s%s%.*s%s", (int)(count - schema), schema, counts[i],
+                 (int)(from - count - (int64_t)strlen(counts[0])), count + strlen(counts[0]), to);
+    again = make(&one, text[0]);
+    assert_string_equal(about(again).schema, schema);
+    mercer_table_column columns[] = {
+        {.name = "a", .kind = "number", .values = one.a},
+        {.name = "w", .kind = "category", .codes = one.codes, .words = one.words, .word_count = WORDS},
+        {.name = "y", .kind = "target", .values = one.y}};
+    assert_fails(context, mercer_dataset_from_columns(&made, context, columns, 3, ROWS, text[1]), MERCER_ERROR_FORMAT,
+                 "'w'");
+    assert_fails(context, mercer_dataset_from_columns(&made, context, columns, 2, ROWS, text[0]), MERCER_ERROR_FORMAT,
+                 "'w'");
+    assert_null(made);
+    mercer_dataset_free(again);
+    mercer_dataset_free(data);
+}
+
 static void test_allocations_fail(void **state)
 {
     (void)state;
@@ -404,6 +434,7 @@ int main(void)
                                        cmocka_unit_test(test_files),
                                        cmocka_unit_test(test_bad_columns),
                                        cmocka_unit_test(test_bad_statistics),
+                                       cmocka_unit_test(test_schema_without_values),
                                        cmocka_unit_test(test_allocations_fail)};
     return cmocka_run_group_tests(tests, open_datasets, close_datasets);
 }

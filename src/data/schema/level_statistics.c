@@ -385,14 +385,33 @@ static mercer_status add_statistics(maker *self)
     return replace_schema(self);
 }
 
+/* Checks that a schema without values, which may be the caller's, has k statistics for each category that has any. */
+static mercer_status check_counts(const maker *self)
+{
+    const mrc_schema *schema = self->schema;
+    for (int64_t i = 0; i < schema->count; i++) {
+        const mrc_column *column = &schema->columns[i];
+        if (column->statistics == 0 || (!column->statistic && column->statistics == self->k)) continue;
+        return mrc_fail(self->data->context, MERCER_ERROR_FORMAT,
+                        "schema: column '%s' has %lld statistics per level%s, but these targets have %lld",
+                        column->name ? column->name : "", (long long)column->statistics,
+                        column->statistic ? " with values, unlike another column" : "", (long long)self->k);
+    }
+    return MERCER_OK;
+}
+
 mercer_status mrc_dataset_add_statistics(mercer_dataset *data)
 {
     MRC_OWNED(mrc_release_schema) mrc_schema *schema = NULL;
-    if (!data->schema || data->task == MERCER_TASK_UNLABELED || data->rows == 0) return MERCER_OK;
+    bool known = true;
+    if (!data->schema || data->rows == 0) return MERCER_OK;
     MRC_TRY(mrc_schema_read(&schema, data->context, data->schema));
-    if (schema->statistics == 0 || schema->value_count > 0) return MERCER_OK;
+    for (int64_t i = 0; i < schema->count; i++)
+        known = known && (schema->columns[i].statistics == 0 || schema->columns[i].statistic);
+    if (known) return MERCER_OK;
     MRC_SCOPE(scope, data->context);
-    maker self = {
-        .data = data, .schema = schema, .scope = &scope, .k = mrc_statistic_count(data->labels != NULL, data->outputs)};
+    maker self = {.data = data, .schema = schema, .scope = &scope};
+    if (data->task != MERCER_TASK_UNLABELED) self.k = mrc_statistic_count(data->labels != NULL, data->outputs);
+    MRC_TRY(check_counts(&self));
     return add_statistics(&self);
 }

@@ -77,21 +77,6 @@ static mercer_status find_columns(mercer_column_texts *self, const mrc_table *le
     return MERCER_OK;
 }
 
-/* Returns whether the first record of a further file repeats the column names. */
-static bool repeats_names(const mrc_table *self, const mrc_table *lead)
-{
-    mrc_csv own = self->start, other = lead->start;
-    mrc_csv_field mine, theirs;
-    if (self->parquet) return true; /* the reader of the samples has compared the names */
-    if (self->records == 0 || self->columns != lead->columns) return false;
-    do {
-        mrc_csv_next(&own, &mine);
-        mrc_csv_next(&other, &theirs);
-        if (mine.length != theirs.length || memcmp(mine.text, theirs.text, (size_t)mine.length) != 0) return false;
-    } while (!mine.last && !theirs.last);
-    return true;
-}
-
 /* Opens all files. Header lines are found as for samples, so that records and samples correspond; but unlike there, the
    names of a schema or of the options do not identify a header. */
 static mercer_status open_tables(mercer_column_texts *self, mrc_slice *slice)
@@ -111,7 +96,7 @@ static mercer_status open_tables(mercer_column_texts *self, mrc_slice *slice)
     mrc_table_set_header(first, shown || header == MERCER_ON);
     MRC_TRY(find_columns(self, first));
     for (int64_t i = 0; i < count; i++) {
-        if (i != lead) mrc_table_set_header(&self->tables[i], repeats_names(&self->tables[i], first));
+        if (i != lead) mrc_table_set_header(&self->tables[i], mrc_table_repeats_names(&self->tables[i], first));
         total += self->tables[i].records;
     }
     return mrc_slice_resolve(slice, self->context, self->files.name, total);

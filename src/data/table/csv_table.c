@@ -348,6 +348,11 @@ static mercer_status fail_names(const mrc_table *self, const mrc_table *lead)
                     mrc_column_text(lead, column, wanted), lead->input->path);
 }
 
+bool mrc_table_repeats_names(const mrc_table *self, const mrc_table *lead)
+{
+    return self->records > 0 && lead->header && first_difference(self, lead) < 0;
+}
+
 mercer_status mrc_table_follow(mrc_table *self, const mrc_table *lead, mercer_switch header)
 {
     self->layout = lead->layout;
@@ -355,7 +360,7 @@ mercer_status mrc_table_follow(mrc_table *self, const mrc_table *lead, mercer_sw
     MRC_TRY(check_columns(self, lead));
     /* A first record equal to the names is a header. One that must be a header but differs is an error. Any other is
        data. */
-    bool repeated = lead->header && first_difference(self, lead) < 0;
+    bool repeated = mrc_table_repeats_names(self, lead);
     bool named =
         self->parquet || header == MERCER_ON || (lead->header && lead->records > 0 && names_features(self, lead));
     if (named && !repeated) return fail_names(self, lead);
