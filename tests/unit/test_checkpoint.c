@@ -102,6 +102,18 @@ static void assert_same(dense a, dense b, const char *what, int64_t where)
         fail_msg("%s stopped at %lld: other weights", what, (long long)where);
 }
 
+/* A checkpoint is also a model file: that of the model when it was written. */
+static void assert_saved(dense weights, const char *what, int64_t where)
+{
+    mercer_model *saved;
+    assert_succeeds(context, mercer_model_load(&saved, context, NULL, path));
+    mercer_matrix found = model_info(saved).weights;
+    dense copy = dense_of(&found);
+    assert_same(weights, copy, what, where);
+    free(copy.a);
+    mercer_model_free(saved);
+}
+
 /* Check runs that are stopped once at each of several calls, and a chain of runs that are each stopped after
    `chain_calls` calls. chain_calls must be large enough that every run makes progress; 0: no chain. */
 static void check_solver(const task *self, mercer_train_options options, int64_t chain_calls, const char *what)
@@ -113,6 +125,7 @@ static void check_solver(const task *self, mercer_train_options options, int64_t
     for (int64_t at = 1; at < whole.calls; at += stride) {
         run_result part = run_until(self, options, 2, false, at, true);
         assert_int_equal(part.stopped, 2);
+        if (strcmp(options.solver, "cg") == 0) assert_saved(part.weights, what, at); /* others project at the end */
         run_result rest = run_until(self, options, 1, true, 0, false);
         assert_int_equal(rest.stopped, 0);
         assert_same(whole.weights, rest.weights, what, at);
