@@ -67,12 +67,12 @@ const cli_command cli_commands[] = {
     {"explain", CLI_EXPLAIN, cli_explain, 0, CLI_TABLES, "MODEL TABLE...", "show which columns a model depends on",
      "By default, which needs targets: decrease of R2 or accuracy when a column of the table is permuted "
      "among the rows. A category is permuted as a whole. With --gradients: mean absolute and root mean squared "
-     "derivative of the outputs by each feature, summed over the outputs, in the units of the data; features are "
-     "sorted by the product with their standard deviation. Features with the same information share their "
-     "importance. Gradients are not available for kernels of the inner product. With --shap: exact Shapley values "
-     "of the columns. The values of a row and the base value, the mean output over the background rows, sum to the "
-     "output of the model. -o writes a line per row (and class) with row, base, sum and the value of each column. "
-     "--interactions writes a line per row (and class) and column, whose sum is the value of the column.",
+     "derivative of the outputs with respect to each feature, summed over the outputs, in the units of the data; "
+     "features are sorted by the product with their standard deviation. Features with the same information share "
+     "their importance. Gradients are not available for kernels of the inner product. With --shap: exact Shapley "
+     "values of the columns. The values of a row and the base value, the mean output over the background rows, sum "
+     "to the output of the model. -o writes a line per row (and class) with row, base, sum and the value of each "
+     "column. --interactions writes a line per row (and class) and column, whose sum is the value of the column.",
      "mercer explain houses.safetensors test.csv\n"
      "mercer explain houses.safetensors test.csv --shap -o shap.csv\n"
      "mercer explain houses.safetensors test.csv --shap --background train.csv\n"

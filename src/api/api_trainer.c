@@ -151,7 +151,7 @@ static mercer_status find_comm(const mercer_model *model, mercer_comm **comm)
 {
     if (*comm && (*comm)->ranks > 1 && model->comm != *comm)
         return mrc_fail(model->context, MERCER_ERROR_ARGUMENT,
-                        "comm: the model is not shared among its ranks; create it with this comm");
+                        "comm: the model is not shared among the ranks of comm; create the model with comm");
     if (*comm && model->comm && model->comm != *comm)
         return mrc_fail(model->context, MERCER_ERROR_ARGUMENT,
                         "comm: the model is shared among the ranks of "

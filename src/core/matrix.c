@@ -182,8 +182,9 @@ mercer_status mrc_check_matrix(mercer_context *context, const char *name, const 
                         name, (long long)matrix->ld, (long long)matrix->cols);
     int64_t bytes;
     if (!span_bytes(matrix, &bytes))
-        return mrc_fail(context, MERCER_ERROR_SHAPE, "%s: %lld x %lld with leading dimension %lld overflows memory",
-                        name, (long long)matrix->rows, (long long)matrix->cols, (long long)matrix->ld);
+        return mrc_fail(context, MERCER_ERROR_SHAPE,
+                        "%s: %lld x %lld with leading dimension %lld exceeds the address space", name,
+                        (long long)matrix->rows, (long long)matrix->cols, (long long)matrix->ld);
     if (bytes > 0 && !matrix->data) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "%s: data is NULL", name);
     return MERCER_OK;
 }

@@ -199,7 +199,8 @@ mercer_status mrc_model_set_schema(mercer_model *model, const char *schema)
     bool statistics = parsed && parsed->statistics > 0, unknown = statistics && parsed->value_count == 0;
     mrc_schema_free(parsed);
     if (unknown)
-        return mrc_fail(model->context, MERCER_ERROR_FORMAT, "schema: has statistics of levels without values");
+        return mrc_fail(model->context, MERCER_ERROR_FORMAT,
+                        "schema: declares statistics of levels, but does not contain their values");
     if (features != mrc_model_features(model))
         return mrc_fail(model->context, MERCER_ERROR_SHAPE, "schema: has %lld features, but the model has %lld",
                         (long long)features, (long long)mrc_model_features(model));

@@ -258,8 +258,8 @@ static void test_new_tables_in_memory(void **state)
     assert_succeeds(context, make(&again, "text", about(data).schema));
     assert_warned("c",
                   "column 'c': 2 cells have a category not seen in training (such as 'astronaut'); they are treated");
-    assert_warned("c", "column 'c': 1 value is missing, but none was in training; it is treated as unknown");
-    assert_warned("a", "column 'a': 1 value is missing, but none was in training; it is filled in");
+    assert_warned("c", "column 'c': 1 value is missing, but none was missing in training; it is treated as unknown");
+    assert_warned("a", "column 'a': 1 value is missing, but none was missing in training; it is filled in");
     mercer_dataset_free(again);
     mercer_dataset_free(data);
 }

@@ -156,10 +156,10 @@ static void test_bad_matrices(void **state)
     m = good, m.memory = 3, expect(&m, MRC_ACCEPT_ANY, MERCER_ERROR_UNSUPPORTED, "memory kind 3");
     m = good, m.reserved[0] = 1, expect(&m, MRC_ACCEPT_ANY, MERCER_ERROR_ARGUMENT, "reserved");
     m = good, m.reserved[1] = -1, expect(&m, MRC_ACCEPT_ANY, MERCER_ERROR_ARGUMENT, "reserved");
-    m = good, m.rows = INT64_C(1) << 62, expect(&m, MRC_ACCEPT_ANY, MERCER_ERROR_SHAPE, "overflows");
-    m = good, m.cols = m.ld = INT64_C(1) << 62, expect(&m, MRC_ACCEPT_ANY, MERCER_ERROR_SHAPE, "overflows");
-    m = good, m.cols = m.ld = INT64_MAX, m.rows = 1, expect(&m, MRC_ACCEPT_ANY, MERCER_ERROR_SHAPE, "overflows");
-    m = good, m.ld = INT64_MAX / 2, expect(&m, MRC_ACCEPT_ANY, MERCER_ERROR_SHAPE, "overflows");
+    m = good, m.rows = INT64_C(1) << 62, expect(&m, MRC_ACCEPT_ANY, MERCER_ERROR_SHAPE, "address space");
+    m = good, m.cols = m.ld = INT64_C(1) << 62, expect(&m, MRC_ACCEPT_ANY, MERCER_ERROR_SHAPE, "address space");
+    m = good, m.cols = m.ld = INT64_MAX, m.rows = 1, expect(&m, MRC_ACCEPT_ANY, MERCER_ERROR_SHAPE, "address space");
+    m = good, m.ld = INT64_MAX / 2, expect(&m, MRC_ACCEPT_ANY, MERCER_ERROR_SHAPE, "address space");
 }
 
 static void test_size(void **state)

@@ -303,7 +303,7 @@ static mercer_status read_chunks(mrc_parquet *self, mrc_thrift *thrift, int type
         if (self->columns[column].kind == MRC_PARQUET_REFUSED) continue;
         MRC_TRY(place_chunk(self, &each, &self->chunks[group * self->leaves + i]));
         if (each.type != (int64_t)self->columns[column].type)
-            return mrc_parquet_fail(self->input, "a row group in its footer has another type than the schema");
+            return mrc_parquet_fail(self->input, "the type of a row group in its footer differs from the schema");
     }
     return MERCER_OK;
 }

@@ -48,8 +48,8 @@ mercer_status mrc_linear_map_create(mrc_linear_map **out, mercer_context *contex
     bool fits = diagonal || (mrc_multiply(features, width, &plain) &&
                              mrc_multiply(features, mrc_round_up(width, MRC_MAP_GROUP), &padded));
     if (!fits || padded > INT64_MAX - plain)
-        return mrc_fail(context, MERCER_ERROR_SHAPE, "a metric of %lld x %lld overflows memory", (long long)features,
-                        (long long)width);
+        return mrc_fail(context, MERCER_ERROR_SHAPE, "a metric of %lld x %lld exceeds the address space",
+                        (long long)features, (long long)width);
     MRC_SCOPE(scope, context);
     MRC_TRY(mrc_scope_alloc_zero(&scope, &map, 1, sizeof *map, "the metric"));
     MRC_TRY(mrc_scope_alloc(&scope, &numbers, plain + padded, sizeof *numbers, "the metric"));

@@ -203,12 +203,12 @@ static void warn_unknown(const mrc_cells *cells, int64_t j, const char *place, c
                  place, (long long)column->unknown, column->stranger);
 }
 
-/* Warns about missing values in a column that had none in training: filling them in may predict badly. */
+/* Warns about missing values in a column that had none in training: predictions from filled-in values may be poor. */
 static void warn_missing(const mrc_cells *cells, int64_t j, const char *place, const char *field)
 {
     const mrc_cell_column *column = &cells->columns[j];
     bool one = column->gaps == 1, word = column->kind == MRC_KIND_CATEGORY;
-    mrc_warn(cells->context, field, "%s: %lld value%s missing, but none was in training; %s", place,
+    mrc_warn(cells->context, field, "%s: %lld value%s missing, but none was missing in training; %s", place,
              (long long)column->gaps, one ? " is" : "s are",
              word ? (one ? "it is treated as unknown" : "they are treated as unknown")
                   : (one ? "it is filled in" : "they are filled in"));

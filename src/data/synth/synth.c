@@ -112,7 +112,7 @@ mercer_status mrc_synth_least_error(const mercer_dataset *dataset, double *out, 
         return *out = self->parameters.noise * self->parameters.noise, MERCER_OK;
     if (!self || self->kind->sample != mrc_synth_cluster)
         return mrc_fail(context, MERCER_ERROR_UNSUPPORTED,
-                        "the smallest possible error is known only for the synthetic data clusters and teacher");
+                        "the smallest possible error is known only for synthetic data of kind 'clusters' or 'teacher'");
     MRC_TRY(mrc_scope_alloc(&scope, &job.x, threads * dataset->features, sizeof *job.x, "samples"));
     MRC_TRY(mrc_scope_alloc(&scope, &job.shares, threads * dataset->outputs, sizeof *job.shares, "classes"));
     MRC_TRY(mrc_scope_alloc(&scope, &job.errors, rows, sizeof *job.errors, "errors"));
