@@ -60,7 +60,7 @@ def fill(path, made):
 
 
 def alone(events):
-    """Yield the events; a chart that is the only event of its section loses the section, because such charts are narrower."""
+    """Yield the events. The only chart of a section is moved out of it, because charts in sections are drawn narrower."""
     counts = {}
     for event in events:
         counts[event.get("section")] = counts.get(event.get("section"), 0) + 1

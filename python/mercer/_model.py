@@ -44,7 +44,7 @@ def _texts(names: Sequence[str], what: str) -> Any:
 
 
 def _has_other_schema(info: dict[str, Any], model: Model) -> bool:
-    """Return whether a dataset was encoded by another schema than the model's; data without a table have no schema."""
+    """Return whether a dataset was encoded by a schema other than the model's; data without a table have no schema."""
     if info["schema"] is None and info["format"] not in _TABLES:
         return False
     return bool(info["schema"] != model.schema)

@@ -86,7 +86,7 @@ def _load(functions: list[list[str]]) -> C.CDLL:
         try:
             entry = getattr(library, "mercer_" + function)
         except AttributeError:
-            raise ImportError(f"{path} has no mercer_{function}; it is from another version than this package") from None
+            raise ImportError(f"{path} has no mercer_{function}; it is from a different version than this package") from None
         entry.restype, entry.argtypes = _call(code)
     return library
 

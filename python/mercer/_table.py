@@ -24,7 +24,7 @@ LEAST_ROWS, MOST_WARNINGS = 32, 8  # as in the library for files: fewer rows may
 HINTS = {
     "columns.date": "missing=['...'] with this text, or columns={'...': 'category'} with this column",
     "columns.number": "missing=['...'] with this text, or columns={'...': 'category'} with this column",
-    "columns.order": "columns={'...': 'date-dmy'} with this column, or 'date-mdy'",
+    "columns.order": "columns={'...': 'date-dmy'} or columns={'...': 'date-mdy'} with this column",
 }
 
 

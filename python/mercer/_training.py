@@ -226,13 +226,13 @@ class Trainer:
         if _has_other_schema(info, self.model):
             if self.model.schema is not None or known is not None or self.model.weights.any():
                 how = "columns=model.feature_names" if self.model.schema is None else "schema=model.schema"
-                raise ValueError(f"the dataset is encoded by another schema than the model's; open it with {how}")
+                raise ValueError(f"the dataset is encoded by a schema other than the model's; open it with {how}")
             self.model.schema = info["schema"]
         if known is None and found is not None and len(found) == self.model.centers.shape[1]:
             self.model.feature_names = found
         elif known is not None and found is not None and known != found:
             self.model.match(found)  # raises an error that names a missing column
-            raise ValueError("columns are in another order than the model's; open it with columns=model.feature_names")
+            raise ValueError("columns are not in the model's order; open it with columns=model.feature_names")
 
     def resume(self, path: Any) -> None:
         """Make the next fit resume from a checkpoint, from which the model should have been loaded, too."""

@@ -57,7 +57,7 @@ def test_missing_columns(tables, model):
     with pytest.raises(ValueError, match="no column 'b'"):
         model.predict(Dataset(tables / "bad.csv", task="unlabeled"))
     (tables / "r.csv").write_text("b,a,c,y\n1,2,3,4.5\n")
-    with pytest.raises(ValueError, match="another order"):
+    with pytest.raises(ValueError, match="not in the model's order"):
         Trainer(model, solver="direct").fit(Dataset(tables / "r.csv", task="regression"))
 
 
@@ -142,9 +142,9 @@ def test_a_trainer_takes_the_schema(far):
     model = Model("gaussian:bandwidth=2", data.read()[0][:20], outputs=1)
     Trainer(model, solver="direct").fit(data)
     assert model.schema == data.info()["schema"]
-    with pytest.raises(ValueError, match="another schema than the model's; open it with schema=model.schema"):
+    with pytest.raises(ValueError, match="a schema other than the model's; open it with schema=model.schema"):
         Trainer(model, solver="direct").fit(other)
     Trainer(model, solver="direct").fit(Dataset(folder / "test.csv", target="y", schema=model.schema))
     model.schema = None
-    with pytest.raises(ValueError, match="another schema than the model's; open it with columns="):
+    with pytest.raises(ValueError, match="a schema other than the model's; open it with columns="):
         Trainer(model, solver="direct").fit(data)

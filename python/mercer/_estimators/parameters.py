@@ -144,7 +144,7 @@ def _moved(cls: type, names: list[str]) -> str:
 
 
 def names_moved_parameters(init: Init) -> Init:
-    """Wrap a constructor so that keywords of earlier versions raise a TypeError that names their new place."""
+    """Wrap a constructor so that keywords from earlier versions raise a TypeError with their replacement."""
     accepted = set(inspect.signature(init).parameters)
 
     @functools.wraps(init)
@@ -200,7 +200,7 @@ class ParametersMixin(Part):
     _advanced_only: dict[str, tuple[Any, str]] = {}  # options that only this estimator has
 
     def set_params(self, **params: Any) -> Any:
-        """Set parameters, as in scikit-learn; names of earlier versions raise an error that names their new place."""
+        """Set parameters, as in scikit-learn; names from earlier versions raise an error with their replacement."""
         names = [name for name in params if name not in self.get_params()]
         if names and (moved := _moved(type(self), [name.split("__")[0] for name in names])):
             raise ValueError(moved)

@@ -33,7 +33,7 @@ def check_frame(frame: Any, reset: bool) -> None:
 
 
 def check_container(X: Any) -> None:
-    """Refuse objects that are not tables, with the way to make one."""
+    """Reject objects that are not tables; the message says how to make one."""
     kind = type(X).__name__
     is_dict = isinstance(X, dict) and not hasattr(X, "toarray")  # some sparse matrices are dicts, too
     if is_dict or isinstance(X, (str, bytes)) or X is None:
