@@ -43,10 +43,10 @@ MERCER_API mercer_status mercer_context_query(mercer_context *context, mercer_co
 MERCER_API mercer_status mercer_context_wait(mercer_context *context, void *stream);
 
 /* Returns the number of devices of a backend ("cuda"), which are numbered from 0; 1 for backends that compute on the
-   CPU; 0 if the backend is not in this build, or has no device. Any thread. */
+   CPU; 0 if the backend is not in this build, or has no device. Thread-safe. */
 MERCER_API int mercer_device_count(const char *backend);
-/* Returns the bytes of host memory that are free or easily freed; 1 GiB if the system does not report it. Any
-   thread. */
+/* Returns the bytes of host memory that are free or easily freed; 1 GiB if the system does not report it.
+   Thread-safe. */
 MERCER_API int64_t mercer_free_memory(void);
 /* Parses a size in bytes, at least 1: "64000", "500MB" (powers of 1000), "8G" or "8GiB" (powers of 1024). context may
    be NULL (then errors are in mercer_last_error(NULL)). Any other string fails with MERCER_ERROR_ARGUMENT. */
@@ -63,8 +63,8 @@ typedef struct mercer_kernel_info {
 } mercer_kernel_info;
 
 /*
- * Describes built-in kernel function number `index`, from 0. Returns 1; 0 if there is no such function. Any thread. The
- * other functions whose names end with _list work in the same way:
+ * Describes built-in kernel function number `index`, from 0. Returns 1; 0 if there is no such function. Thread-safe.
+ * The other functions whose names end with _list work in the same way:
  *
  *     mercer_kernel_info kernel = MERCER_INIT(mercer_kernel_info);
  *     for (int i = 0; mercer_kernel_list(&kernel, i); i++) puts(kernel.name);
@@ -223,7 +223,7 @@ typedef enum mercer_solver_kind {
     MERCER_SOLVER_BATCHES = 3,   /* iterates over batches of samples; the only kind for mercer_trainer_step */
     MERCER_SOLVER_ON_SAMPLES = 4 /* iterates over batches of samples; requires that the centers are the samples */
 } mercer_solver_kind;
-/* Returns the kind of the solver with that name. Any thread. */
+/* Returns the kind of the solver with that name. Thread-safe. */
 MERCER_API mercer_solver_kind mercer_solver_kind_of(const char *name);
 
 /* Description of a solver or projector. Static strings. */
@@ -259,7 +259,7 @@ typedef struct mercer_option {
     double limit;      /* exclusive upper limit of the values; 0: no limit */
     const char *help;  /* help text, half a sentence */
 } mercer_option;
-/* Returns option `index`, from 0; NULL after the last. Static storage; any thread. */
+/* Returns option `index`, from 0; NULL after the last. Static storage; thread-safe. */
 MERCER_API const mercer_option *mercer_train_option(int index);
 
 /* Value of `shards` that chooses their number by the number of centers: a power of two from 8 to 1024. */

@@ -87,8 +87,8 @@ typedef struct mercer_output_metrics {
     size_t struct_size;
     double weight; /* sum of the weights of the samples of the class; regression: of all samples */
     double mse, rmse, mae, r2, error_median, error_90, error_99, error_max; /* regression */
-    double precision, recall, f1, auc; /* classification. precision: hits per sample predicted as the class; recall:
-                                          hits per sample of the class */
+    double precision, recall, f1, auc; /* classification. precision: share of the predictions of the class that are
+                                          correct; recall: share of the samples of the class that are predicted */
     double coverage, interval_size;    /* of the intervals of the output; of the sets of samples of the class */
     double interval_score;             /* regression, with a level */
 } mercer_output_metrics;

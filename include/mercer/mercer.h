@@ -68,7 +68,7 @@ extern "C" {
 #define MERCER_VERSION_MINOR 3
 #define MERCER_VERSION_PATCH 0
 
-/* Returns the version of the loaded library, as "major.minor.patch". Static string. Any thread. */
+/* Returns the version of the loaded library, as "major.minor.patch". Static string. Thread-safe. */
 MERCER_API const char *mercer_version(void);
 
 /* ---- 2. Status ------------------------------------------------------------------------------------------------ */
@@ -97,7 +97,7 @@ MERCER_API const char *mercer_version(void);
 typedef enum mercer_status { MERCER_STATUS_LIST(MERCER_STATUS_AS_ENUM) MERCER_STATUS_MAX_ = 0x7fffffff } mercer_status;
 #undef MERCER_STATUS_AS_ENUM
 
-/* Returns a short description of a status, or "unknown status" for other numbers. Static string. Any thread. */
+/* Returns a short description of a status, or "unknown status" for other numbers. Static string. Thread-safe. */
 MERCER_API const char *mercer_status_string(mercer_status status);
 
 /* A yes-or-no option. AUTO is the default: Mercer decides. */
@@ -519,8 +519,7 @@ typedef struct mercer_train_options {
     double checkpoint_seconds;
     const char *checkpoint_note;      /* note that the model in the checkpoint gets; NULL: none */
     const double *validation_weights; /* (rows of validation_X) >= 0, borrowed; NULL: all 1 */
-    /* ON: auto chooses a solver that iterates until the weights are as good as exact: krr, direct or cg. Other solvers
-       are an error. */
+    /* ON: auto chooses a solver that runs to convergence: krr, direct or cg. Other solvers are an error. */
     mercer_switch converge;
 } mercer_train_options;
 
@@ -744,7 +743,7 @@ typedef struct mercer_search_report {
                                    borrowed from the mercer_fitting; NULL: none, and always after mercer_fit */
     int64_t centers[3];         /* numbers of centers that were scored; 0: none */
     double center_errors[3];    /* their held-out errors */
-    double more_centers;        /* predicted share of the error that twice the centers would remove; NaN: unknown */
+    double more_centers;        /* predicted share of the error that doubling the centers would remove; NaN: unknown */
 } mercer_search_report;
 
 /* Report of a choice of centers. */

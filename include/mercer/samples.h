@@ -86,7 +86,7 @@ typedef struct mercer_format_info {
     int targets;      /* 1: files can be files of targets only */
 } mercer_format_info;
 
-/* Describes file format number `index`, from 0. Returns 1; 0 if there is no such format. Any thread. */
+/* Describes file format number `index`, from 0. Returns 1; 0 if there is no such format. Thread-safe. */
 MERCER_API int mercer_format_list(mercer_format_info *out, int index);
 
 /* Returns the samples (n, d), borrowed. data is NULL if they are synthetic or in several files: use mercer_dataset_read
