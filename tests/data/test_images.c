@@ -4,8 +4,8 @@
  * few centers and a third of the images, so that it takes seconds; bench/paper/table.c makes the whole table.
  *
  * For the same centers the direct solution is the optimum, so the iterative solvers are compared with it. The standard
- * deviation of an accuracy a on 10,000 test images is sqrt(a (1-a) / 10^4) < 0.4 points, and two models this close
- * disagree on far fewer images.
+ * deviation of an accuracy a on 10,000 test images is sqrt(a (1-a) / 10^4) < 0.4 points, and the difference
+ * of two models this close varies even less, because they agree on nearly all images.
  */
 #include "../../bench/paper/idx.h"
 #include "comm/comm.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Fuzz target: any bytes as a file of a run folder. They are loaded as a checkpoint, unchanged and with corrected
+ * Fuzz target: arbitrary bytes as a file of a run folder. They are loaded as a checkpoint, unchanged and with corrected
  * checksums; a training run that accepts them must reach a finite model. The program also reads them as the folder's
  * configuration.
  */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Fuzz target: any bytes as separated text. The first byte chooses format, header, targets, columns, task and part. */
+/* Fuzz target: arbitrary bytes as delimited text. The first byte chooses format, header, targets, columns, task and
+   part. */
 #include "fuzz/fuzz.h"
 
 static mercer_status read_samples(mrc_reading *reading, mercer_dataset *dataset)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Fuzz target: any bytes as LIBSVM text. The first byte chooses task, number of features and part. */
+/* Fuzz target: arbitrary bytes as LIBSVM text. The first byte chooses task, number of features and part. */
 #include "fuzz/fuzz.h"
 
 static mercer_status read_samples(mrc_reading *reading, mercer_dataset *dataset)

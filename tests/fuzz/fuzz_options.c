@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Fuzz target: any bytes as the arguments of a command, one per line; a first line that is a JSON object is its
+ * Fuzz target: arbitrary bytes as the arguments of a command, one per line; a first line that is a JSON object is its
  * configuration. Accepted values must survive being printed as a configuration and read back.
  */
 #define _GNU_SOURCE /* memfd_create */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Fuzz target: any bytes as a Parquet file. The seeds are complete files, which test_parquet.c reads, too, so the options
- * follow from the size of the input.
+ * Fuzz target: arbitrary bytes as a Parquet file. The seeds are complete files, which test_parquet.c reads, too, so the
+ * options follow from the size of the input.
  */
 #include "fuzz/fuzz.h"
 

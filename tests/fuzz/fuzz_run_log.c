@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Fuzz target: any bytes as a run log, and the HTML page made from it, which must not run code or load external
+/* Fuzz target: arbitrary bytes as a run log, and the HTML page made from it, which must not run code or load external
    content. */
 #define _GNU_SOURCE /* memfd_create */
 

@@ -104,7 +104,7 @@ static void test_struct_sizes(void **state)
     options.struct_size = sizeof(size_t) - 1;
     refuse(&options, MERCER_ERROR_ARGUMENT, "struct_size", "sizeof(mercer_context_options)");
 
-    /* A caller built with an older header: fields beyond its struct count as 0, for any content of the memory there. */
+    /* A caller built with an older header: fields beyond its struct count as 0, whatever the memory contains. */
     options.struct_size = offsetof(mercer_context_options, backend);
     options.threads = 3;
     options.backend = (const char *)(uintptr_t)1; /* not a valid pointer: reading it would crash */

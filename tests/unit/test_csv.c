@@ -150,7 +150,7 @@ static void test_target_choice(void **state)
     mercer_dataset *data = open_text("x.csv", "1,2,x\n3,4,y\n", "-1");
     assert_samples(data, 2, 2, (double[]){1, 2, 3, 4});
     mercer_dataset_free(data);
-    /* Without targets all columns are features, except a target that is named. */
+    /* Unlabeled data: all columns are features, except a column that is named as the target. */
     mercer_dataset_options options = data_options(text_file("x.csv", "a,label\n1,2\n3,4\n"), NULL);
     options.task = MERCER_TASK_UNLABELED;
     data = open_with(&options);

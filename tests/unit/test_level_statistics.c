@@ -91,8 +91,8 @@ static double target_of(const table *self, int i, int k)
     return self->classes ? self->labels[i] == k : self->y[i];
 }
 
-/* The statistic of a level, -1: missing, over all rows, by the formula at the top of level_statistics.c, in long
-   double. */
+/* Return the statistic of a level (-1: missing values) over all rows, in long double, by the formula at the top of
+   level_statistics.c. */
 static double formula(const table *self, int level, int k)
 {
     long double total = 0, sum = 0, square = 0, n[WORDS + 1] = {0}, s[WORDS + 1] = {0}, known = 0, unit = 0;
@@ -368,7 +368,7 @@ static void test_bad_statistics(void **state)
     }
 }
 
-/* A schema without values gets them from the targets; it must have as many statistics per level as the targets need. */
+/* Statistics that a schema declares without values are computed from the targets; their number per level must match. */
 static void test_schema_without_values(void **state)
 {
     (void)state;

@@ -83,7 +83,7 @@ static void test_formulas(void **state)
                 check_values(self->context, specs[s], in[i], out ? MERCER_F32 : MERCER_F64);
 }
 
-/* A row is bitwise the same for any rows that it is processed with, and for any number of threads used for fitting. */
+/* The result of a row is bitwise identical in any batch, and for any number of threads used for fitting. */
 static void test_rows_are_independent(void **state)
 {
     fixture *self = *state;
@@ -146,7 +146,7 @@ static void test_unit_of_extreme_rows(void **state)
 
 /* ---- Datasets ------------------------------------------------------------------------------------------------ */
 
-/* A dataset computed block by block gives bitwise the same result as the same samples in memory, over many blocks. */
+/* Fitting to a dataset of many blocks, read one by one, is bitwise identical to fitting to the samples in memory. */
 static void test_fit_dataset(void **state)
 {
     fixture *self = *state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A model shared by ranks: its predictions, its file and its training are bitwise those of one process; failing
-   calls. */
+/* A model shared by ranks: its predictions, its file and its training are bitwise identical to those of one process;
+   failing calls. */
 #include "support/local_ranks.h"
 
 #include "core/matrix.h"
@@ -35,7 +35,7 @@ static int make_share(mercer_model **out, mrc_comm *comm, mercer_context *contex
     return 0;
 }
 
-/* Predictions, a file and the shares read from it are bitwise those of one process. */
+/* Predictions, a file and the shares read from it are bitwise identical to those of one process. */
 static int write_together(mrc_comm *comm, mercer_context *context, void *user)
 {
     shared_model *of = user;

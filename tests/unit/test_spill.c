@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tables that are too large for memory are stored in a temporary file, with bitwise the same content as in memory. */
+/* Tables that are too large for memory are stored in a temporary file, bitwise identical to the content in memory. */
 #include "support/datasets.h"
 
 #include "support/info.h"

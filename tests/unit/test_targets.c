@@ -254,7 +254,7 @@ static double plain_loss(const both *self, dense weights)
     return sum / (N * C);
 }
 
-/* Every way of training gives bitwise the same result as on targets converted before, and reports losses in the
+/* Every way of training gives a result bitwise identical to training on converted targets, and reports losses in the
    units of y. */
 static void test_training(void **state)
 {
