@@ -21,7 +21,7 @@ typedef struct cli_folder {
 /* Creates the structure with its file names; touches no file. */
 cli_folder *cli_folder_new(const char *path);
 void cli_drop_folder(cli_folder **folder);
-/* Locks an existing folder until it is released or the program ends in any way, then removes the partial files of a
+/* Locks an existing folder until it is released or the program ends for any reason, then removes the partial files of a
    killed run. Fails if another run holds the lock. Does nothing on file systems without locks. Returns an exit code. */
 int cli_folder_take(cli_folder *folder);
 /* Creates and locks the folder for a new run; fails if it contains an unfinished run, unless `force`. Existing

@@ -461,8 +461,8 @@ static int edit_distance(const char *a, const char *b, int limit)
     return last[lb] < limit ? last[lb] : (last[lb] == limit ? limit : limit + 1);
 }
 
-/* Updates the best match so far: names within a few edits of the typed one, or that start with it (at least three
-   characters). */
+/* Updates the best match so far. Candidates are names within a few edits of the typed one, and names that start with
+   it if it has at least three characters. */
 static void compare_name(const char *typed, const char *name, int *least, const char **best)
 {
     size_t length = strlen(typed);

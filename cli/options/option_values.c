@@ -145,7 +145,7 @@ static int report_invalid_value(const cli_option *option, const char *value, con
     return CLI_USAGE;
 }
 
-/* Whether the value is the old spelling of a choice, which stays accepted. */
+/* Returns whether the value is the old spelling of a choice, which is still accepted. */
 static int is_old_spelling(const cli_option *option, const char *value)
 {
     /* check-words: allow spelling -ise (the name of 0.1 and 0.2, an alias) */

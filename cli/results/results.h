@@ -106,7 +106,7 @@ void cli_writer_begin(cli_writer *writer, FILE *file, int64_t rows);
 mercer_status cli_writer_put(cli_writer *writer, const mercer_matrix *rows);
 int cli_writer_failed(const cli_writer *writer);
 void cli_writer_free(cli_writer *writer);
-/* Writes a field of separated text, quoted if it contains special characters; separator 0: never quoted. */
+/* Writes a field of delimited text, quoted if it contains special characters; separator 0: never quoted. */
 void cli_put_field(FILE *file, char separator, const char *text);
 
 #endif
