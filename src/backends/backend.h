@@ -219,9 +219,9 @@ struct mrc_backend_ops {
        W (p, c) and Y (m, c d) f32 or f64, all in host memory. */
     mercer_status (*kernel_signs)(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
                                   const mercer_matrix *y);
-    /* out (d) = sum_ij A_ij B_ij |x_ik - z_jk|^norm: the derivatives of sums over pairs by the feature scales. A weight
-       is a product in double, rounded to the type of the points. Terms and short sums are computed in that type, longer
-       sums in double. */
+    /* out (d) = sum_ij A_ij B_ij |x_ik - z_jk|^norm: the derivatives of sums over pairs with respect to the feature
+       scales. A weight is a product in double, rounded to the type of the points. Terms and short sums are computed in
+       that type, longer sums in double. */
     mercer_status (*feature_sums)(mrc_backend *backend, const mrc_feature_sums *job, double *out);
     mercer_status (*kernel_diagonal)(mrc_backend *backend, const mercer_kernel *kernel, const mercer_matrix *x,
                                      const mercer_matrix *diagonal);                           /* (m, 1) */

@@ -57,7 +57,7 @@ static void *find_chosen(const char *name, char *path, char *error)
     return library;
 }
 
-/* The folder of the installation is searched last; with raised rights it is the only one. */
+/* The folder of the installation is searched last; with elevated privileges it is the only one. */
 static void *find_library(const char *name, char *path, char *error)
 {
     void *library = mrc_has_raised_rights() ? NULL : find_chosen(name, path, error);

@@ -86,7 +86,7 @@ mercer_status mrc_fail_with(mercer_context *context, const mrc_reason *reason)
     return mrc_fail_at(context, reason->field, reason->status, "%s", reason->text);
 }
 
-/* context must not be NULL: errors of the calling thread are not moved. */
+/* context must not be NULL: an error without a context is stored for the thread and cannot be taken. */
 mrc_reason mrc_take_error(mercer_context *context, mercer_status status)
 {
     mrc_reason reason = {.status = status, .field = ""};

@@ -2,7 +2,7 @@
 /*
  * data: samples and targets, read from files and delivered in batches.
  *
- * files/ finds and reads files, table/ reads separated text, schema/ turns columns of tables into features, synth/
+ * files/ finds and reads files, table/ reads delimited text, schema/ turns columns of tables into features, synth/
  * computes samples, prepare/ has preprocessing and augmentation, stream/ has the order of samples. This folder opens
  * and writes datasets, and copies or views parts of them.
  *
@@ -85,12 +85,12 @@ void mrc_dataset_target(const mercer_dataset *dataset, int64_t row, const mercer
 mrc_part mrc_dataset_part(const mercer_dataset *dataset, int64_t row);
 /* Returns whether samples are read from a mapped file on access. */
 bool mrc_dataset_is_mapped(const mercer_dataset *dataset);
-/* Returns MERCER_ERROR_IO if a file that samples or targets are mapped from was truncated or modified. Any thread. */
+/* Returns MERCER_ERROR_IO if a file that samples or targets are mapped from was truncated or modified. Thread-safe. */
 mercer_status mrc_dataset_check(const mercer_dataset *dataset);
 /* Returns whether targets are stored values, of type y.dtype. */
 bool mrc_dataset_has_values(const mercer_dataset *dataset);
 /* Calls `give` (mrc_mapping_release or another hint to the system) for the mapped bytes of samples first .. first +
-   count - 1. Any thread. */
+   count - 1. Thread-safe. */
 typedef void (*mrc_mapping_hint)(const mrc_mapping *mapping, int64_t offset, int64_t bytes);
 void mrc_dataset_hint(const mercer_dataset *dataset, mrc_mapping_hint give, int64_t first, int64_t count);
 void mrc_parts_free(mercer_context *context, mrc_parts *parts);

@@ -62,7 +62,8 @@ mercer_status mrc_files_parse(mrc_files *files, const char *raw, int64_t *total)
    the number of rows in the preceding files. */
 void mrc_files_overlap(const mrc_files *files, const mrc_slice *slice, int64_t i, int64_t before, int64_t *first,
                        int64_t *rows);
-/* Makes parts of the rows of the slice, in place where possible; the parts own their memory. `real`: as f32 or f64. */
+/* Makes the parts for the rows of the slice, without copying rows where possible. The parts own their memory or
+   mapping. `real`: rows are f32 or f64. */
 mercer_status mrc_files_parts(mrc_files *files, const mrc_slice *slice, bool real, mrc_parts *parts);
 /* Moves a single part into *matrix, *map and *memory. Several parts stay in *parts, and *matrix gets their shape
    without data. */

@@ -6,13 +6,13 @@
  *   phi(s) = integral exp(-v s) dP(v),    P >= 0, P total = phi(0) = 1
  *
  * and each exp(-v s) is a product over the features. gaussian, laplace-l1, and lpq with p = q are one such term. For
- * all other kernels P is replaced by a sum: rates on a grid that is even in log v, and weights that solve
+ * all other kernels P is replaced by a sum: rates evenly spaced in log v, and weights that solve
  *
  *   min sum_i (phi(s_i) - sum_j weight_j exp(-v_j s_i))^2,   weights >= 0
  *
- * on arguments s_i that are even in log s, and s = 0 (non-negative least squares, Lawson & Hanson 1974, chapter 23,
- * with an orthogonal basis of the active columns). An infinite rate is a candidate, too: its term is 1 if s = 0, else
- * 0. Few rates get a weight: for exp(-s^g) about 20 to 50 that are not negligible at s > 1.
+ * where the s_i are 0 and values evenly spaced in log s (non-negative least squares, Lawson & Hanson 1974, chapter 23,
+ * with an orthogonal basis of the active columns). The grid includes an infinite rate, whose term is 1 if s = 0 and
+ * otherwise 0. Few rates get a weight: for exp(-s^g) about 20 to 50 that are not negligible at s > 1.
  *
  * Error bound. The arguments reach from LOW to HIGH with 1 - phi(LOW) and phi(HIGH) negligible. In between, the error
  * is smooth in log s and oscillates with a period of at least the spacing of the rates, 0.05. It is evaluated with a

@@ -3,7 +3,7 @@
  * Stage kernel: preprocessing, kernel function, units and names of a model; opening of its training stream.
  *
  * Kernel and preprocessing come from one of four sources: an existing model, the outer fit of a cross-validation, the
- * search, or the options with their defaults. Only in the last case the bandwidth may be the median distance.
+ * search, or the options with their defaults. Only in the last case may the bandwidth be the median distance.
  */
 #include "fit/fitting.h"
 

@@ -273,8 +273,8 @@ mercer_status mrc_fit_find_memory(mercer_fitting *self);
 int64_t mrc_fit_memory_left(const mercer_fitting *self, int64_t p);
 int64_t mrc_fit_validation_rows(const mercer_fitting *self);
 mercer_dtype mrc_fit_target_type(const mercer_fitting *self);
-/* Plans a training run with p centers in the memory that is left for it. Fails if they do not fit, with the largest
-   number that does in the message and in report.largest_centers. plan may be NULL. */
+/* Plans a training run with p centers in the remaining memory. Fails if they do not fit; the message and
+   report.largest_centers then give the largest number that fits. plan may be NULL. */
 mercer_status mrc_fit_plan(mercer_fitting *self, int64_t p, mercer_plan *plan);
 /* Returns whether p centers fit, and then sets *plan. */
 bool mrc_fit_try_plan(const mercer_fitting *self, int64_t p, mercer_plan *plan);

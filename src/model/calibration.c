@@ -9,7 +9,7 @@
  *     k = ceil(q (n + 1)),    in a list of m shares: entry ceil(q (1 + 1 / n) m)
  *
  * and there is no interval if that is beyond the end of the list: the rows are too few for the level. Storing only m <
- * n scores widens intervals, to the next score among a share of at most 1 / m of the rows.
+ * n scores rounds k up, so intervals cover up to a share 1 / m more of the rows.
  */
 #include "model/model.h"
 

@@ -154,7 +154,7 @@ static mercer_status preprocess_block(const mercer_model *model, const input_blo
    applied afterward. */
 static mercer_status check_range(mercer_model *model, const char *name, const mercer_matrix *x, const mercer_matrix *F)
 {
-    bool apart = mrc_units_given(&model->units); /* the product may have another type than F */
+    bool apart = mrc_units_given(&model->units); /* the product and F may have different types */
     mercer_dtype real = mrc_value_dtype(x, &model->centers, &model->weights, apart ? NULL : F);
     return mrc_matrix_check_range(model->context->backend, &model->kernel, name, x, real);
 }

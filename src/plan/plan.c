@@ -370,7 +370,7 @@ const mrc_solver *mrc_plan_named_solver(const mrc_plan_request *request)
 }
 
 /* Lists what to try if training breaks down. Only automatic choices are replaced: first half precision by accurate
-   arithmetic, then the solver by the fallback. What the caller has given stays. */
+   arithmetic, then the solver by the fallback. Explicit choices of the caller are kept. */
 static void list_attempts(mrc_planner *self)
 {
     mrc_plan *plan = self->plan;

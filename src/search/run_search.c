@@ -61,8 +61,7 @@ static mercer_status open_rows(mrc_searcher *self)
 
 /* ---- Stages ------------------------------------------------------------------------------------------------------ */
 
-/* Index of the first stage with larger draws. Indices are from 0: stages LARGE and LARGE + 1 continue stages 0 and
-   1. */
+/* Index of the first stage with larger draws, counted from 0: stages LARGE and LARGE + 1 continue stages 0 and 1. */
 enum { LARGE = 2 };
 
 /* Returns whether a kernel is given that has this norm; every norm other than 1 counts as 2. */

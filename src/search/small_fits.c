@@ -15,7 +15,7 @@
 
 #include <math.h>
 
-enum { BLOCK = 1024 }; /* rows whose kernel values are computed at a time */
+enum { BLOCK = 1024 }; /* number of rows whose kernel values are computed together */
 
 typedef struct small_fits {
     mrc_backend *backend;

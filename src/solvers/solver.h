@@ -120,7 +120,7 @@ enum {
         /* auto may choose it; the first such row is preferred, the last one is the fallback and accepts the most
            options */
     256,
-    MRC_CONVERGES = 512 /* its weights are exact, or it iterates until they are as good as exact */
+    MRC_CONVERGES = 512 /* its weights are exact, or it runs to convergence */
 };
 
 /* Cost of a solver. set_up: all memory, and the work of set-up; batch: work of a batch; projection: work of a

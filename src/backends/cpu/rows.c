@@ -206,8 +206,8 @@ static void transpose_rows(rows_job *self, int threads)
 
 /* ---- Entry --------------------------------------------------------------------------------------------------- */
 
-/* Float weights with stored rows in float or half precision are multiplied in place and need no scratch space of the
-   caller. All other types use the default, which gathers the rows there. */
+/* Float weights with stored rows in float or half precision are multiplied in place. All other types use the default,
+   which gathers the rows in the scratch space of the caller. */
 mercer_status mrc_cpu_rows_product(mrc_backend *backend, const mrc_stored *stored, bool transposed,
                                    const mercer_matrix *w, const mercer_matrix *y)
 {

@@ -26,7 +26,7 @@ typedef struct mrc_cuda_block {
     int64_t bytes;
 } mrc_cuda_block;
 
-/* The ring has this number of parts, each of this number of bytes: 8 MB of page-locked memory per backend. */
+/* Number of parts of the ring and bytes per part: 8 MB of page-locked memory per backend. */
 enum { MRC_CUDA_RING_PARTS = 4, MRC_CUDA_RING_PART = 2 << 20 };
 
 /* Page-locked staging memory for copies between host and device: a ring of parts of fixed size (stage.c). */
@@ -176,8 +176,8 @@ mercer_status mrc_cuda_read(mrc_backend *backend, const mercer_matrix *operand, 
    host. content: copy the operand in first, because the operation also reads it. */
 mercer_status mrc_cuda_write(mrc_backend *backend, const mercer_matrix *operand, bool content, mercer_matrix *out);
 mercer_status mrc_cuda_write_back(mrc_backend *backend, const mercer_matrix *operand, const mercer_matrix *device);
-/* Copy a host array to new scratch (out: the address of a pointer, set to it), or a device array to the host. The
-   download waits for the device. */
+/* upload: copy a host array to new scratch, and store its address in the pointer at `out`. download: copy a device
+   array to the host, after waiting for the device. */
 mercer_status mrc_cuda_upload(mrc_backend *backend, void *out, const void *host, int64_t bytes);
 mercer_status mrc_cuda_download(mrc_backend *backend, void *host, const void *device, int64_t bytes);
 

@@ -32,7 +32,7 @@ mercer_status mrc_open_file(mercer_context *context, mrc_mapping *out, const cha
 void mrc_unmap(mrc_mapping *mapping);
 /* Fails with MERCER_ERROR_IO if a mapped file was truncated or modified since it was opened. Reading a page that no
    longer exists would end the process (SIGBUS). Call it before and after reading a block; if both calls succeed, the
-   bytes are those of the file. Any thread. */
+   bytes are those of the file. Thread-safe. */
 mercer_status mrc_mapping_check(const mrc_mapping *mapping);
 /* Advises the system that the pages of a range will be needed soon, including partly covered ones. */
 void mrc_mapping_will_need(const mrc_mapping *mapping, int64_t offset, int64_t bytes);

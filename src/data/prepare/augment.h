@@ -33,7 +33,7 @@ typedef struct mrc_augment_block {
 } mrc_augment_block;
 
 /* Applies all parts to a block. Afterwards x and y are the changed samples and targets; they may have been swapped with
-   the spare buffers. Any thread; never fails, never allocates. */
+   the spare buffers. Thread-safe; never fails or allocates. */
 void mrc_augment_apply(const mrc_augment *augment, mrc_augment_block *block);
 
 /* For callers that apply the parts themselves, to samples on a device: the number of parts, and the change of part

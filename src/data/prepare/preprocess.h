@@ -31,9 +31,11 @@ typedef enum mrc_preprocess_kind {
 struct mercer_preprocess {
     mercer_context *context;
     mrc_preprocess_kind kind;
-    double scale;           /* factor of SCALE */
-    int64_t features;       /* 0 if all features are treated alike */
-    double *shift, *factor; /* (features) STANDARDIZE, MINMAX, BLEND; RANK: only scales where factor > 0; one block */
+    double scale;     /* factor of SCALE */
+    int64_t features; /* 0 if all features are treated alike */
+    /* (features) STANDARDIZE, MINMAX, BLEND. RANK: features with factor > 0 are multiplied by it instead of ranked. One
+       block. */
+    double *shift, *factor;
     double *knots, *normal; /* (features, MRC_RANK_KNOTS), (MRC_RANK_KNOTS) RANK, BLEND; one block */
     /* (2, features) BLEND: weights of the rank transform, 0 for flags; weights of the standardized values, unknown if
        read from a model file. One block with unit and flag. */
@@ -85,7 +87,7 @@ mercer_status mrc_preprocess_set_blend(mercer_preprocess *preprocess, const doub
    standardized values; no rows for others. Borrowed. */
 mercer_matrix mrc_preprocess_blend_weights(const mercer_preprocess *preprocess);
 /* Writes the standardized and the rank-transformed rows of x (m, features), without weights and the metric. Both
-   outputs are (m, features), f32 or f64; flags are 0 in `ranked`. BLEND fitted to data, or a copy. Any thread. */
+   outputs are (m, features), f32 or f64; flags are 0 in `ranked`. BLEND fitted to data, or a copy. Thread-safe. */
 void mrc_preprocess_blend_parts(const mercer_preprocess *preprocess, const mercer_matrix *standard,
                                 const mercer_matrix *ranked, const mercer_matrix *x);
 /* Returns whether feature k is a 0/1 feature of a table. BLEND fitted to data, or a copy. */
@@ -101,7 +103,7 @@ int64_t mrc_preprocess_features(const mercer_preprocess *preprocess);
 mercer_status mrc_preprocess_set_map(mercer_preprocess *preprocess, int64_t features, int64_t width, bool diagonal,
                                      const double *values);
 /* Writes the preprocessed rows of x to out, which is f32, f64 or of the type that mrc_preprocess_dtype returns. Shapes
-   must have been checked. Any thread; never fails, never allocates. */
+   must have been checked. Thread-safe; never fails or allocates. */
 void mrc_preprocess_rows(const mercer_preprocess *preprocess, const mercer_matrix *out, const mercer_matrix *x);
 /* Reads samples like mrc_dataset_fetch, preprocesses them and converts them to the type of X. Arguments must have been
    checked. */

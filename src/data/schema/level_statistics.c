@@ -385,7 +385,8 @@ static mercer_status add_statistics(maker *self)
     return replace_schema(self);
 }
 
-/* Checks that a schema without values, which may be the caller's, has k statistics for each category that has any. */
+/* Checks that a schema whose statistics have no values yet declares k per level in each category that has any. The
+   schema may be the caller's. */
 static mercer_status check_counts(const maker *self)
 {
     const mrc_schema *schema = self->schema;

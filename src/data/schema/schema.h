@@ -241,7 +241,7 @@ void mrc_schema_roles(const mrc_schema *schema, mrc_role *roles);
 /* Returns the number of statistics per category of a dataset with these outputs: one number for two classes. */
 int64_t mrc_statistic_count(bool classes, int64_t outputs);
 /* level_statistics.c: replaces the level numbers in the samples of a dataset by statistics of its targets, and
-   completes its schema. Does nothing if the schema has no statistics without values. */
+   completes its schema. Does nothing if the schema already contains the values of all statistics. */
 mercer_status mrc_dataset_add_statistics(mercer_dataset *dataset);
 /* Makes the list of feature names, one allocation with its texts; NULL if the columns have no names. */
 mercer_status mrc_schema_feature_names(const mrc_schema *schema, void **out);

@@ -35,7 +35,7 @@ typedef struct mrc_teacher {
 bool mrc_synth_teacher(const mrc_synth *synth, mrc_teacher *out);
 
 /* Computes sample number `index` of the sequence: features into row `row` of x, targets into row `row` of y unless
-   NULL, the class into *label unless NULL. Any thread; never fails, never allocates. */
+   NULL, the class into *label unless NULL. Thread-safe; never fails or allocates. */
 void mrc_synth_sample(const mrc_synth *synth, int64_t index, const mercer_matrix *x, const mercer_matrix *y,
                       int64_t row, int32_t *label);
 

@@ -257,7 +257,7 @@ static mercer_status read_all(tables *self, mrc_column_set *columns, mrc_sink *t
 
 /* ---- In memory ------------------------------------------------------------------------------------------------- */
 
-/* Returns the number of statistics of the targets per category, now that all targets have been read. */
+/* Returns the number of target statistics per category. All targets must have been read. */
 static int64_t count_statistics(const tables *self, const mrc_sink *to)
 {
     const mercer_dataset_options *options = self->reading->options;

@@ -75,7 +75,8 @@ void mrc_layout_free(mercer_context *context, mrc_layout *layout);
 /* Sets *out to the names of all features, targets or unused columns (kind: MRC_COLUMN_...) in their order, as a list in
    one block that the caller releases; NULL without a header or without such columns. */
 mercer_status mrc_layout_names(const mrc_layout *layout, mercer_context *context, int64_t kind, void **out);
-/* Returns whether the first record of a further file of a table is the header of `lead`, its first file with records. */
+/* Returns whether the first record of a further file of a table is the header of `lead`, its first file with
+   records. */
 bool mrc_table_repeats_names(const mrc_table *self, const mrc_table *lead);
 /* Checks a further file of the table that begins with `lead`, and gives it the same layout. It must have the same
    columns; its header may be repeated or absent. */

@@ -49,8 +49,8 @@ static double tail_floor(mercer_dtype real)
 
 /* ---- Eigenpairs ---------------------------------------------------------------------------------------------- */
 
-/* Return whether to use the block method. LAPACK reduces the whole matrix; the block method is faster when only a small
-   share of the pairs of a large one is needed. */
+/* Return whether to use the block method. LAPACK reduces the whole matrix; the block method is faster for a small share
+   of the eigenpairs of a large matrix. */
 static bool use_block_method(int64_t s, int64_t q)
 {
     return s > LAPACK_LARGEST || (s > 2000 && q < s / SMALL_Q_SHARE);

@@ -28,7 +28,7 @@
 #include <math.h>
 #include <string.h>
 
-/* MOST_HALVINGS: a step that diverges when it is a million times shorter than planned has another cause than its size.
+/* MOST_HALVINGS: a step that diverges when it is a million times shorter than planned has a cause other than its size.
    MEMORY_SAMPLES: number of samples over which the watchdog averages losses, so that a single hard batch of a
    few hundred rows raises no alarm. FRESH_ROWS: rows from which beta is estimated; the maximum over a sample misses
    rarer rows, hence the margin in eigensystem.c. */

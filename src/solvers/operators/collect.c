@@ -37,7 +37,7 @@ typedef struct collection {
     int64_t *ends;        /* (ranks) end of each rank's share of the centers */
     int64_t *starts;      /* (ranks + 1) first row of each rank in the packed list */
     int64_t *local;       /* (own rows of the list) their rows in the field */
-    int64_t *place;       /* (count) index in the packed list of each requested row */
+    int64_t *place;       /* (count) index of each requested row in the packed list */
     mercer_matrix packed; /* (count, k) rows by owner, in memory that messages can use */
 } collection;
 

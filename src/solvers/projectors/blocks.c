@@ -69,7 +69,7 @@ static int shard_of(const mrc_centers *centers, int64_t row)
     return shard;
 }
 
-/* Draw centers first .. first + count - 1 of the order. */
+/* Draw the centers at positions first .. first + count - 1 of the random order. */
 static void draw_order(const mrc_blocks *self, int64_t first, int64_t count, int64_t *ids)
 {
     mrc_rng rng = {self->seed, MRC_RANDOM_PARTITION};

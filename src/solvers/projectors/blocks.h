@@ -31,7 +31,7 @@ mercer_status mrc_blocks_create(mrc_blocks *out, mrc_centers *centers, int64_t s
 void mrc_blocks_destroy(mrc_blocks *blocks);
 /* Return the bytes held, without those of the original centers. */
 mrc_bytes mrc_blocks_bytes(const mrc_problem *problem, int64_t size, bool keep_inverses);
-/* Return the additional bytes while inverses are computed; together: several at a time. */
+/* Return the additional bytes needed while inverses are computed; together: several at a time. */
 double mrc_blocks_making(const mrc_problem *problem, int64_t size, bool together);
 int64_t mrc_blocks_rows(const mrc_blocks *blocks, int64_t block);
 

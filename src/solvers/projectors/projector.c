@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Common code of the projectors: the list of them, their creation, and what every projection has in common.
+ * Code shared by the projectors: their list, their creation, and the steps of every projection.
  *
  *   K(Z,Z) theta = h,   r = h - K(Z,Z) theta,   reported: |r| / |h|                    h, theta, r fields (rows, c)
  *

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * backends/cpu/micro/features: sums over pairs of rows for one feature, used for derivatives by feature scales. This is
- * the body, included for float and for double by each file after it has defined
+ * backends/cpu/micro/features: sums over pairs of rows for one feature, used for derivatives with respect to feature
+ * scales. This is the body, included for float and for double by each file after it has defined
  *
  *   UK_BITS, UK_F32      the vectors: uk_vectors.h        UK_NAME      the function
  *
