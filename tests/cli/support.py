@@ -135,7 +135,7 @@ class Case(unittest.TestCase):
             stdout=options.pop("stdout", subprocess.PIPE),
             stderr=subprocess.PIPE,
             stdin=options.pop("stdin", subprocess.DEVNULL),
-            timeout=options.pop("timeout", 120) * float(os.environ.get("MERCER_TEST_SLOW", "1")),
+            timeout=options.pop("timeout", 900) * float(os.environ.get("MERCER_TEST_SLOW", "1")),
             check=False,
             **options,
         )

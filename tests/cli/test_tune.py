@@ -280,7 +280,8 @@ class Effort(Search):
 class Resumed(Search):
     """Interrupted and resumed searches."""
 
-    long = ["--x", "l.csv", "--target", "y", "--effort", "4", "--centers", "150", "--memory", "1G"]
+    long = ["--x", "l.csv", "--target", "y", "--effort", "3", "--centers", "150", "--memory", "1G"]
+    mean = [*long[:5], "4", *long[6:]]
 
     def setUp(self):
         super().setUp()
@@ -321,14 +322,14 @@ class Resumed(Search):
                 self.assertTrue(self.in_search())
                 self.assertFalse(os.path.exists(self.path("m.safetensors")))
             told = self.answer("resume", "run", "--threads", "1")
-            self.assertEqual((told["search"]["effort"], told["search"]["cut"]), (4, False))
+            self.assertEqual((told["search"]["effort"], told["search"]["cut"]), (3, False))
             self.assertEqual(self.read("m.safetensors"), whole)
             os.remove(self.path("m.safetensors"))
 
     def test_interrupted_while_a_member_is_fitted(self):
         """The checkpoint stores the first model of the mean and the result of its search; other members are retrained."""
-        first = self.answer("train", *self.long, "-o", "whole.safetensors", "-q")
-        train = ["train", *self.long, "--checkpoint", "run", "--checkpoint-every", "0s", "-o", "m.safetensors", "-q"]
+        first = self.answer("train", *self.mean, "-o", "whole.safetensors", "-q")
+        train = ["train", *self.mean, "--checkpoint", "run", "--checkpoint-every", "0s", "-o", "m.safetensors", "-q"]
         process = self.until_checkpoint(*train)
         while process.poll() is None and self.in_search():
             time.sleep(0.01)
