@@ -149,8 +149,7 @@ static void test_others(void)
     if (comm->ranks > 1) {
         mercer_status status = mrc_comm_agree(comm, "other words", comm->rank == 1 ? "diff" : "same", 4);
         check(status == MERCER_ERROR_COMM, "disagree", status, 0);
-        check(strstr(mercer_last_error(context), "rank 1 has other words") != NULL, "disagreement names the rank", 0,
-              0);
+        check(strstr(mercer_last_error(context), "rank 1 ") != NULL, "disagreement names the rank", 0, 0);
         mercer_status own = comm->rank == 1 ? mrc_fail(context, MERCER_ERROR_IO, "disk full") : MERCER_OK;
         status = mrc_comm_together(comm, own, "writing");
         check(status == (comm->rank == 1 ? MERCER_ERROR_IO : MERCER_ERROR_COMM), "together", status, 0);
@@ -268,7 +267,7 @@ int main(int count, char **arguments)
             fprintf(stderr, "rank %d: %s\n", comm->rank, mercer_last_error(context));
             return 3;
         }
-        if (comm->rank == 0) printf("%s\n", comm->link ? "direct" : "through the host");
+        if (comm->rank == 0) printf("%s\n", comm->link ? "direct" : "host");
         fflush(stdout);
     }
     for (int shards = comm->ranks; shards <= most && !comm->broken; shards++)

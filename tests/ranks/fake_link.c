@@ -87,7 +87,7 @@ static int poll_link(void *state, mrc_comm_error *failure)
 {
     fake *self = state;
     int done = 0;
-    if (!self->joined && told("join", self->rank)) fail(failure, "no way to the other GPUs");
+    if (!self->joined && told("join", self->rank)) fail(failure, "fake: no route");
     if (failure->kind != MRC_COMM_ERROR_DONE) return 0;
     self->joined = 1;
     MPI_Testall(self->count, self->requests, &done, MPI_STATUSES_IGNORE);

@@ -111,7 +111,7 @@ static inline void keep_last_warning(void *user, mercer_log_level level, const c
     snprintf(user, WARNING_CHARS, "%s", message);
 }
 
-/* Check that opening succeeds and that its last warning contains `says`; NULL: no warning is allowed. */
+/* Check that opening succeeds and that its last warning mentions `says`; NULL: no warning is allowed. */
 static inline void assert_warning(const mercer_dataset_options *options, const char *says)
 {
     char warned[WARNING_CHARS] = "";
@@ -122,14 +122,14 @@ static inline void assert_warning(const mercer_dataset_options *options, const c
     assert_succeeds(NULL, mercer_context_create(&listening, &with));
     assert_succeeds(listening, mercer_dataset_open(&data, listening, options));
     if (says)
-        assert_that(strstr(warned, says) != NULL, "'%s', not '%s'", warned, says);
+        assert_that(mentions(warned, says), "'%s', not '%s'", warned, says);
     else
         assert_string_equal(warned, "");
     mercer_dataset_free(data);
     mercer_context_free(listening);
 }
 
-/* Check that opening fails with that status and a message that contains `part`, and that it leaks no memory. */
+/* Check that opening fails with that status and a message that mentions `part`, and that it leaks no memory. */
 #define assert_refused(options, status, part) check_refused((options), (status), (part), __FILE__, __LINE__)
 
 static inline void check_refused(const mercer_dataset_options *options, mercer_status status, const char *part,

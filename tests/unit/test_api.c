@@ -179,19 +179,18 @@ static void test_data(void **state)
 {
     fixture *f = *state;
     const char *spec = "laplace:bandwidth=1";
-    reset(f, spec), f->x[7] = NAN, refuse(f, ALL, MERCER_ERROR_DATA, "X: element at row 1, column 2 (from 0) is NaN");
-    reset(f, spec), f->x[0] = INFINITY,
-                    refuse(f, ALL, MERCER_ERROR_DATA, "X: element at row 0, column 0 (from 0) is infinite");
-    reset(f, spec), f->z[14] = -INFINITY, refuse(f, EVAL | MATMUL, MERCER_ERROR_DATA, "Z: element at row 2, column 4");
-    reset(f, spec), f->w[3] = NAN, refuse(f, MATMUL, MERCER_ERROR_DATA, "W: element at row 1, column 1");
+    reset(f, spec), f->x[7] = NAN, refuse(f, ALL, MERCER_ERROR_DATA, "X: *row 1, column 2*NaN");
+    reset(f, spec), f->x[0] = INFINITY, refuse(f, ALL, MERCER_ERROR_DATA, "X: *row 0, column 0*infinite");
+    reset(f, spec), f->z[14] = -INFINITY, refuse(f, EVAL | MATMUL, MERCER_ERROR_DATA, "Z: *row 2, column 4");
+    reset(f, spec), f->w[3] = NAN, refuse(f, MATMUL, MERCER_ERROR_DATA, "W: *row 1, column 1");
     double wide[M * D] = {0};
     wide[19] = NAN;
     reset(f, spec), f->X = mercer_matrix_view(wide, M, D, MERCER_F64);
-    refuse(f, ALL, MERCER_ERROR_DATA, "X: element at row 3, column 4");
+    refuse(f, ALL, MERCER_ERROR_DATA, "X: *row 3, column 4");
     uint16_t halves[M * D] = {0};
     halves[5] = 0x7c00;
     reset(f, spec), f->X = mercer_matrix_view(halves, M, D, MERCER_F16);
-    refuse(f, ALL, MERCER_ERROR_DATA, "X: element at row 1, column 0");
+    refuse(f, ALL, MERCER_ERROR_DATA, "X: *row 1, column 0");
 }
 
 /* Finite data whose inner products overflow are an error, not a result of infinity or NaN. */

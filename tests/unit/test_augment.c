@@ -314,14 +314,14 @@ static void test_bad_specs(void **state)
                {"noise:sigma=1+", "no name", MERCER_ERROR_ARGUMENT},
                {"+flip", "no name", MERCER_ERROR_ARGUMENT},
                {"flip++flip", "no name", MERCER_ERROR_ARGUMENT},
-               {"flip+noise:sigma=1+flip", "flip is given twice", MERCER_ERROR_ARGUMENT},
-               {"flop", "did you mean 'flip'?", MERCER_ERROR_ARGUMENT},
+               {"flip+noise:sigma=1+flip", "flip*twice", MERCER_ERROR_ARGUMENT},
+               {"flop", "'flip'?", MERCER_ERROR_ARGUMENT},
                {"shift:pixels=1.5", "whole", MERCER_ERROR_ARGUMENT},
-               {"shift:pixel=1", "did you mean 'pixels'?", MERCER_ERROR_ARGUMENT},
+               {"shift:pixel=1", "'pixels'?", MERCER_ERROR_ARGUMENT},
                {"shift:pixels=6", "6 pixels", MERCER_ERROR_ARGUMENT},
                {"crop:pixels=1", "unknown parameter 'pixels'", MERCER_ERROR_ARGUMENT},
                {"mixup:alpha=0", "> 0", MERCER_ERROR_ARGUMENT},
-               {"noise:sigma=1 + flip", "not a number", MERCER_ERROR_ARGUMENT},
+               {"noise:sigma=1 + flip", "number", MERCER_ERROR_ARGUMENT},
                {"rotate", "valid names: noise, shift, crop, flip, mixup", MERCER_ERROR_ARGUMENT}};
     mrc_augment_shape shape = {48, 6, 8, 1}, none = {.features = 48}, wrong = {48, 6, 9, 1};
     mrc_augment *out;
@@ -335,7 +335,7 @@ static void test_bad_specs(void **state)
     assert_fails(self->context, mrc_augment_create(&out, self->context, spec, &shape, 0), MERCER_ERROR_ARGUMENT,
                  "too long");
     assert_fails(self->context, mrc_augment_create(&out, self->context, "flip", &none, 0), MERCER_ERROR_ARGUMENT,
-                 "height, width and channels");
+                 "height*width*channels");
     assert_fails(self->context, mrc_augment_create(&out, self->context, "flip", &wrong, 0), MERCER_ERROR_SHAPE,
                  "6 x 9 x 1");
     assert_succeeds(self->context, mrc_augment_create(&out, self->context, "noise:sigma=2+mixup:alpha=1", &none, 0));

@@ -236,7 +236,7 @@ static void test_without_factor(void **state)
     mercer_train_options options = options_for("cg");
     options.epochs = 4, options.memory = 44 << 20;
     run_result once = run_until(&self, options, 2, false, 0, false);
-    assert_non_null(strstr(once.report.plan->text, "polynomial"));
+    assert_true(mentions(once.report.plan->text, "polynomial"));
     assert_that(once.report.peak_bytes <= options.memory, "%lld bytes", (long long)once.report.peak_bytes);
     free(once.weights.a);
     check_solver(&self, options, 7, "cg without a factor");
@@ -373,7 +373,7 @@ static void test_on_request(void **state)
     options.checkpoint = NULL;
     assert_succeeds(context, mercer_trainer_create(&without, model, NULL, &options));
     assert_int_equal(mercer_trainer_checkpoint(without), MERCER_ERROR_ARGUMENT);
-    assert_non_null(strstr(mercer_last_error(NULL), "options.checkpoint"));
+    assert_true(mentions(mercer_last_error(NULL), "options.checkpoint"));
     mercer_trainer_free(without);
     mercer_model_free(model);
     free(whole.weights.a);
@@ -436,23 +436,22 @@ static void test_tampered(void **state)
                         "%s, change %d: %s, %s", state_names[i], (int)what, mercer_status_string(status), message);
             const char *says = i == 0 && what == DROPPED      ? "checkpoint"
                                : i == 0 && what == NOT_FINITE ? "targets_high nan"
-                               : i < 2                        ? "plan is from another version"
-                               : i == 2                       ? "another solver or version"
+                               : i < 2                        ? "plan*version"
+                               : i == 2                       ? "solver*version"
                                                               : state_names[i];
-            assert_that(strstr(message, says), "%s, change %d: %s", state_names[i], (int)what, message);
+            assert_that(mentions(message, says), "%s, change %d: %s", state_names[i], (int)what, message);
         }
     write_again(path, other, &(tampering){"kernel", .what = DROPPED});
-    assert_fails(context, go_on(&self, options, other), MERCER_ERROR_MISMATCH,
-                 "its kernel is missing, but the model has laplace:bandwidth=3");
+    assert_fails(context, go_on(&self, options, other), MERCER_ERROR_MISMATCH, "kernel*laplace:bandwidth=3");
     /* Numbers by their index in the state of the trainer and the solver. */
     static const struct {
         int at;
         double good, bad;
         const char *says;
     } counts[] = {{0, 0, -1, "checkpoint's epoch is -1"},
-                  {0, 3, 4, "numbers are out of range"},
+                  {0, 3, 4, "range"},
                   {1, 0, -1, "checkpoint's pass_rows is -1"},
-                  {1, 300, 301, "numbers are out of range"},
+                  {1, 300, 301, "range"},
                   {1, 300, 0.5, "checkpoint's pass_rows is 0.5"},
                   {2, 0, -1, "checkpoint's samples is -1"},
                   {2, 8.9e15, 9.1e15, "checkpoint's samples is 9.1e+15"},
@@ -476,7 +475,7 @@ static void test_tampered(void **state)
         assert_fails(context, status, MERCER_ERROR_FORMAT, says);
         write_again(path, other, &(tampering){"state.numbers", .set = set_number, .to = counts[i].good});
         status = go_on(&self, options, other);
-        assert_that(status == MERCER_OK || !strstr(mercer_last_error(context), says), "%d: %s", (int)i,
+        assert_that(status == MERCER_OK || !mentions(mercer_last_error(context), says), "%d: %s", (int)i,
                     mercer_last_error(context));
     }
     task_close(&self);
@@ -492,15 +491,15 @@ static void test_other_plans(void **state)
         double to;
         const char *says;
         mercer_status status;
-    } values[] = {{0, 0, "its plan has 0 threads", MERCER_ERROR_FORMAT},
-                  {0, (double)NAN, "its plan has nan threads", MERCER_ERROR_FORMAT},
-                  {1, -1, "and -1 bytes of memory", MERCER_ERROR_FORMAT},
-                  {2, 299, "has n 299, but this run has 300", MERCER_ERROR_MISMATCH},
-                  {8, 4, "has epochs 4, but this run has 3", MERCER_ERROR_MISMATCH},
-                  {9, (double)NAN, "has batch nan, but this run has 40", MERCER_ERROR_MISMATCH},
-                  {24, 1, "has half_precision 1, but this run has 0", MERCER_ERROR_MISMATCH},
-                  {27, 9, "has seed 9, but this run has 3", MERCER_ERROR_MISMATCH},
-                  {28, 1, "has seed_high 1, but this run has 0", MERCER_ERROR_MISMATCH}};
+    } values[] = {{0, 0, "0 threads", MERCER_ERROR_FORMAT},
+                  {0, (double)NAN, "nan threads", MERCER_ERROR_FORMAT},
+                  {1, -1, "-1 bytes", MERCER_ERROR_FORMAT},
+                  {2, 299, " n 299*300", MERCER_ERROR_MISMATCH},
+                  {8, 4, "epochs 4*3", MERCER_ERROR_MISMATCH},
+                  {9, (double)NAN, "batch nan*40", MERCER_ERROR_MISMATCH},
+                  {24, 1, "half_precision 1*0", MERCER_ERROR_MISMATCH},
+                  {27, 9, "seed 9*3", MERCER_ERROR_MISMATCH},
+                  {28, 1, "seed_high 1*0", MERCER_ERROR_MISMATCH}};
     const char *other = in_folder("other.safetensors");
     task self = task_open(context, "laplace:bandwidth=3", (sizes){.n = 300, .p = 60, .d = 4, .c = 2}, 1, MERCER_F32);
     mercer_train_options options = options_for("ep4");
@@ -514,7 +513,7 @@ static void test_other_plans(void **state)
     }
     number_at = 2; /* the solver's last letter, and the first of the projector's */
     write_again(path, other, &(tampering){"state.names", .set = set_letter, .to = '3'});
-    assert_fails(context, go_on(&self, options, other), MERCER_ERROR_MISMATCH, "has solver ep3, but this run has ep4");
+    assert_fails(context, go_on(&self, options, other), MERCER_ERROR_MISMATCH, "solver ep3*ep4");
     number_at = 16;
     write_again(path, other, &(tampering){"state.names", .set = set_letter, .to = 'x'});
     assert_fails(context, go_on(&self, options, other), MERCER_ERROR_MISMATCH, "has projector x");
@@ -543,7 +542,7 @@ static void test_other_models(void **state)
         assert_succeeds(context, mercer_model_create(&model, context, NULL, &kernel, &z, 2, MERCER_F32));
         assert_succeeds(context, mercer_trainer_create(&trainer, model, NULL, &options));
         assert_fails(context, mercer_trainer_resume(trainer, path), MERCER_ERROR_MISMATCH,
-                     which ? "its centers" : "its kernel is laplace:bandwidth=3");
+                     which ? "its centers" : "kernel*laplace:bandwidth=3");
         mercer_trainer_free(trainer);
         mercer_model_free(model);
         free(z.data);

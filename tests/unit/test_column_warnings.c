@@ -13,7 +13,7 @@ static void assert_warned(const char *field, const char *part)
 {
     const char *found, *text;
     for (int i = 0; (text = mercer_warning(context, i, &found)); i++)
-        if (strstr(text, part)) {
+        if (mentions(text, part)) {
             assert_string_equal(found, field);
             return;
         }
@@ -49,14 +49,12 @@ static void test_columns_that_are_not_used(void **state)
     assert_feature_names(data, "b=u|b=v");
     mercer_dataset_free(data);
     assert_warned("amount",
-                  "t.csv: column 'amount' is not used: almost every value is different text, such as 'blue-0'; "
-                  "if these are numbers or dates, write them as 1234.5 or 2024-02-29; otherwise add --drop "
-                  "'amount', or --columns 'amount:category' to use it");
-    assert_warned("name", "column 'name' is not used: almost every value is different text, such as 'aa'; add --drop");
-    assert_warned("same", "column 'same' is not used: it has one value, '7'");
-    assert_warned("word", "column 'word' is not used: it has one value, 'one'");
-    assert_warned("when", "column 'when' is not used: every value is the same date");
-    assert_warned("none", "column 'none' is not used: it is empty");
+                  "t.csv: column 'amount'*'blue-0'*1234.5*2024-02-29*--drop 'amount'*--columns 'amount:category'");
+    assert_warned("name", "column 'name'*'aa'*--drop");
+    assert_warned("same", "column 'same'*'7'");
+    assert_warned("word", "column 'word'*'one'");
+    assert_warned("when", "column 'when'*date");
+    assert_warned("none", "column 'none'*empty");
     assert_int_equal(count_warnings(), 6);
     mercer_clear_warnings(context);
     options.kinds = "amount:drop,name:drop,same:drop,word:drop,when:drop,none:drop";
@@ -77,8 +75,8 @@ static void test_many_columns(void **state)
     }
     mercer_dataset_options options = table_options(text);
     mercer_dataset_free(open_with(&options));
-    assert_warned("c7", "column 'c7' is not used");
-    assert_warned("", "t.csv: 12 more columns are not used: 5 empty, 7 with one value, 0 with different text");
+    assert_warned("c7", "column 'c7'");
+    assert_warned("", "t.csv: 12*columns*5 empty*7*0*text");
     assert_int_equal(count_warnings(), MRC_COLUMN_WARNINGS + 1);
 }
 
@@ -131,7 +129,7 @@ static void test_columns_without_names(void **state)
         assert_warned(options_of[h], part);
         snprintf(part, sizeof part, "add --drop '%s'", options_of[h]);
         assert_warned(options_of[h], part);
-        if (h == 0) assert_warned("3", "t.csv: column 3 (from 0) is not used: it is empty");
+        if (h == 0) assert_warned("3", "t.csv: column 3 *empty");
         assert_int_equal(count_warnings(), 2);
         options.kinds = h == 2 ? "-4:drop" : "1:drop"; /* the option that the warning suggests */
         mercer_clear_warnings(context);
@@ -146,7 +144,7 @@ static void test_columns_without_names(void **state)
     for (int i = 0; i < ROWS; i++) at += sprintf(at, "%d,%d.5,%s\n", i * 3, i * 7 % 11, i == 17 ? "zz" : "2");
     options = table_options(text);
     options.target = "0";
-    assert_refused(&options, MERCER_ERROR_DATA, "line 18, column 2 (from 0): 'zz' is not a number");
+    assert_refused(&options, MERCER_ERROR_DATA, "line 18, column 2*'zz'*number");
     assert_refused(&options, MERCER_ERROR_DATA, "add --columns '2:category'");
 }
 
@@ -191,13 +189,12 @@ static void test_text_in_memory(void **state)
     (void)state;
     mercer_dataset *data;
     set_texts("2020-01-%02d", "2020-02-30");
-    refuse_text("column 'c', row 17: '2020-02-30' is not a date, but 39 of 40 values are; make it a missing value, or "
-                "make the column a category");
+    refuse_text("column 'c', row 17: '2020-02-30'*date*39 of 40");
     assert_succeeds(context, make(&data, "category", NULL)); /* a category column accepts such strings */
     assert_true(about(data).features > 20);
     mercer_dataset_free(data);
     set_texts("%d", "-");
-    refuse_text("column 'c', row 17: '-' is not a number, but 39 of 40 values are");
+    refuse_text("column 'c', row 17: '-'*number*39 of 40");
     set_texts("01/%02d/2020", NULL);
     texts[ROWS] = "02/01/2020";
     assert_succeeds(context, make(&data, "text", NULL));
@@ -224,7 +221,7 @@ static void test_whole_numbers_as_text(void **state)
     assert_succeeds(context, make(&data, "text", NULL));
     assert_non_null(strstr(about(data).schema, "\"category\""));
     mercer_dataset_free(data);
-    assert_warned("c", "column 'c' has whole numbers as text");
+    assert_warned("c", "column 'c'*text");
     set_texts("00%d", NULL);
     texts[ROWS] = "5";
     assert_succeeds(context, make(&data, "text", NULL));
@@ -250,16 +247,14 @@ static void test_new_tables_in_memory(void **state)
     codes[3] = ROWS;
     texts[ROWS] = "astronaut";
     assert_succeeds(context, make(&again, "text", about(data).schema));
-    assert_warned("c",
-                  "column 'c': 1 cell has a category not seen in training ('astronaut'); it is treated as unknown");
+    assert_warned("c", "column 'c': 1*category*('astronaut')");
     assert_int_equal(count_warnings(), 1);
     mercer_dataset_free(again);
     codes[5] = ROWS, codes[6] = -1, values[2] = (double)NAN;
     assert_succeeds(context, make(&again, "text", about(data).schema));
-    assert_warned("c",
-                  "column 'c': 2 cells have a category not seen in training (such as 'astronaut'); they are treated");
-    assert_warned("c", "column 'c': 1 value is missing, but none was missing in training; it is treated as unknown");
-    assert_warned("a", "column 'a': 1 value is missing, but none was missing in training; it is filled in");
+    assert_warned("c", "column 'c': 2*category*'astronaut'");
+    assert_warned("c", "column 'c': 1*missing*unknown");
+    assert_warned("a", "column 'a': 1*missing*filled");
     mercer_dataset_free(again);
     mercer_dataset_free(data);
 }

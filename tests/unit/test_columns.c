@@ -144,13 +144,13 @@ static void test_columns_in_order(void **state)
     assert_null(about(data).feature_names);
     mercer_dataset_free(data);
     options.x = text_file("x.csv", "1,2\n4,5\n");
-    assert_refused(&options, MERCER_ERROR_SHAPE, "x.csv: 2 features, but the model was trained on 3");
+    assert_refused(&options, MERCER_ERROR_SHAPE, "x.csv: 2 features*3");
     options.x = text_file("x.csv", "a,b,d\n1,2,3\n");
-    assert_refused(&options, MERCER_ERROR_MISMATCH, "x.csv: has no column 'c', which the model was trained on");
+    assert_refused(&options, MERCER_ERROR_MISMATCH, "x.csv: *'c'*model");
     options.x = text_file("x.csv", "a,b,c,c\n1,2,3,4\n");
     assert_refused(&options, MERCER_ERROR_MISMATCH, "x.csv");
     options.x = text_file("x.csv", "b,c,a\n1,2,x\n");
-    assert_refused(&options, MERCER_ERROR_DATA, "x.csv: line 2, column 'a': 'x' is not a number");
+    assert_refused(&options, MERCER_ERROR_DATA, "x.csv: line 2, column 'a': 'x'*number");
     options.column_count = 0;
     assert_refused(&options, MERCER_ERROR_ARGUMENT, "column_count is 0");
     options.columns = (const char *const[]){"a", NULL}, options.column_count = 2;
@@ -181,11 +181,11 @@ static void test_several_targets(void **state)
     options.target = "u,v,u";
     assert_refused(&options, MERCER_ERROR_ARGUMENT, "column 'u'");
     options.target = "u,z";
-    assert_refused(&options, MERCER_ERROR_MISMATCH, "no column is named 'z'");
+    assert_refused(&options, MERCER_ERROR_MISMATCH, "'z'");
     options.target = "u,";
-    assert_refused(&options, MERCER_ERROR_MISMATCH, "no column is named ''");
+    assert_refused(&options, MERCER_ERROR_MISMATCH, "''");
     options.target = "u,v", options.task = MERCER_TASK_CLASSIFICATION;
-    assert_refused(&options, MERCER_ERROR_SHAPE, "2 columns of targets");
+    assert_refused(&options, MERCER_ERROR_SHAPE, "2 columns*targets");
     /* All columns of a target file are targets. */
     options = data_options(text_file("x.csv", "1\n2\n"), text_file("y.csv", "p,q,r\n1,2,3\n4,5,6\n"));
     data = open_with(&options);
@@ -352,8 +352,8 @@ static void test_columns_in_memory(void **state)
     assert_null(about(again).feature_names);
     assert_samples(again, 4, 2, (double[]){8766, 1, 8948, 0, 9132, 1, 8766, 1});
     mercer_dataset_free(again);
-    refuse_column(plain, about(file).schema, MERCER_ERROR_SHAPE, "1 columns without names");
-    refuse_column(columns, about(file).schema, MERCER_ERROR_MISMATCH, "has no column 'b'");
+    refuse_column(plain, about(file).schema, MERCER_ERROR_SHAPE, "1 columns*names");
+    refuse_column(columns, about(file).schema, MERCER_ERROR_MISMATCH, "'b'");
     mercer_dataset_free(made);
     mercer_dataset_free(file);
 }
@@ -364,32 +364,30 @@ static void test_bad_columns(void **state)
     static const double huge[] = {1, 2, 1e300, 4};
     static const int32_t beyond[] = {0, 1, 2, 0};
     const mercer_status mismatch = MERCER_ERROR_MISMATCH;
-    refuse_column(&(mercer_table_column){"a", NULL, .values = number}, NULL, mismatch, "column 'a' has no kind");
-    refuse_column(&(mercer_table_column){NULL, "word", .values = number}, NULL, mismatch,
-                  "column 0 (from 0) has no kind");
-    refuse_column(&(mercer_table_column){"a", "drop", .values = number}, NULL, mismatch, "column 'a' has no kind");
-    refuse_column(&(mercer_table_column){"a", "number", .values = NULL}, NULL, mismatch, "column 'a' has no values");
-    refuse_column(&(mercer_table_column){"a", "category", .values = number}, NULL, mismatch, "has no values");
+    refuse_column(&(mercer_table_column){"a", NULL, .values = number}, NULL, mismatch, "column 'a'*kind");
+    refuse_column(&(mercer_table_column){NULL, "word", .values = number}, NULL, mismatch, "column 0 *kind");
+    refuse_column(&(mercer_table_column){"a", "drop", .values = number}, NULL, mismatch, "column 'a'*kind");
+    refuse_column(&(mercer_table_column){"a", "number", .values = NULL}, NULL, mismatch, "column 'a'*values");
+    refuse_column(&(mercer_table_column){"a", "category", .values = number}, NULL, mismatch, "values");
     refuse_column(&(mercer_table_column){"a", "category", .codes = codes, .word_count = 2}, NULL, mismatch,
-                  "column 'a' has no values");
+                  "column 'a'*values");
     refuse_column(&(mercer_table_column){"a", "category", .codes = beyond, .words = words, .word_count = 2}, NULL,
                   mismatch, "column 'a'");
-    refuse_column(&(mercer_table_column){"a", "number", .values = huge}, NULL, mismatch,
-                  "column 'a' has a value outside the range of f32");
+    refuse_column(&(mercer_table_column){"a", "number", .values = huge}, NULL, mismatch, "column 'a'*range*f32");
     static const char schema[] =
         "{\"missing\":[],\"columns\":[{\"name\":\"a\",\"kind\":\"%s\",\"mean\":1,\"missing\":0}]}";
     static const char *const pairs[][2] = {{"date", "number"}, {"number", "date"}};
     for (int i = 0; i < 2; i++) {
         char text[200], part[200];
         snprintf(text, sizeof text, schema, pairs[i][1]);
-        snprintf(part, sizeof part, "column 'a' is a %s, but the model was trained on a %s", pairs[i][0], pairs[i][1]);
+        snprintf(part, sizeof part, "column 'a'*%s*%s", pairs[i][0], pairs[i][1]);
         refuse_column(&(mercer_table_column){"a", pairs[i][0], .values = number}, text, mismatch, part);
     }
     static const char *const kinds[] = {"number", "date", "boolean"};
     for (int i = 0; i < 3; i++) {
         char text[200], part[200];
         snprintf(text, sizeof text, schema, kinds[i]);
-        snprintf(part, sizeof part, "column 'a', row 0: '%s' is not a %s", words[codes[0]], kinds[i]);
+        snprintf(part, sizeof part, "column 'a', row 0: '%s'*%s", words[codes[0]], kinds[i]);
         refuse_column(&(mercer_table_column){"a", "text", NULL, codes, words, 2}, text, mismatch, part);
     }
 }

@@ -70,7 +70,7 @@ static int send_what_nobody_expects(mrc_comm *comm, mercer_context *context, voi
     }
     mercer_status status = mrc_comm_exchange(comm, send, receive);
     if (comm->rank == 1) return status != MERCER_OK; /* rank 1 received the size that it expected */
-    return status != MERCER_ERROR_COMM || !strstr(mercer_last_error(context), "rank 1 sends 16 bytes");
+    return status != MERCER_ERROR_COMM || !mentions(mercer_last_error(context), "rank 1 sends 16 bytes");
 }
 
 static void test_sizes_that_do_not_agree(void **state)
@@ -155,11 +155,11 @@ static int ask_around(mrc_comm *comm, mercer_context *context, void *user)
         wrong += mrc_comm_any(comm, comm->rank == who, &any) != MERCER_OK || any != (who < comm->ranks);
     wrong += mrc_comm_agree(comm, "other words", "same", 4) != MERCER_OK;
     wrong += mrc_comm_agree(comm, "other words", comm->rank == 1 ? "diff" : "same", 4) != MERCER_ERROR_COMM;
-    wrong += strstr(mercer_last_error(context), "rank 1 has other words") == NULL;
+    wrong += !mentions(mercer_last_error(context), "rank 1 *other words");
     mercer_status own = comm->rank == 1 ? mrc_fail(context, MERCER_ERROR_IO, "disk full") : MERCER_OK;
     mercer_status status = mrc_comm_together(comm, own, "writing");
     wrong += status != (comm->rank == 1 ? MERCER_ERROR_IO : MERCER_ERROR_COMM);
-    return wrong + (strstr(mercer_last_error(context), "disk full") == NULL) + comm->broken;
+    return wrong + (!mentions(mercer_last_error(context), "disk full")) + comm->broken;
 }
 
 static void test_other_collectives(void **state)
@@ -221,7 +221,7 @@ static int leave_early(mrc_comm *comm, mercer_context *context, void *user)
         return 0;
     }
     if (mrc_comm_any(comm, false, &any) != MERCER_ERROR_COMM) return 2;
-    if (!strstr(mercer_last_error(context), "rank 1 ended: disk full")) return 3;
+    if (!mentions(mercer_last_error(context), "rank 1 ended: disk full")) return 3;
     if (comm->left_code != 74 || !comm->broken) return 4;
     if (mrc_comm_any(comm, false, &any) != MERCER_ERROR_COMM) return 5;
     mercer_comm_leave(comm, 74, "the same");
@@ -243,7 +243,7 @@ static int close_early(mrc_comm *comm, mercer_context *context, void *user)
         return 0;
     }
     if (mrc_comm_any(comm, false, &any) != MERCER_ERROR_COMM) return 1;
-    return strstr(mercer_last_error(context), "rank 1 ended: it has closed") == NULL;
+    return !mentions(mercer_last_error(context), "rank 1 ended: *closed");
 }
 
 static void test_rank_that_closes_early(void **state)
@@ -268,8 +268,8 @@ static int come_late(mrc_comm *comm, mercer_context *context, void *user)
     if (comm->rank != 2) pthread_barrier_wait(given_up);
     if (status != MERCER_ERROR_COMM) return 1;
     /* The late rank gets the message of the first rank that left or, if none has left yet, that it was given up. */
-    if (comm->rank == 2 && strstr(mercer_last_error(context), "from this one")) return 0;
-    if (!strstr(mercer_last_error(context), "rank 2 ended or stopped")) return 2;
+    if (comm->rank == 2 && mentions(mercer_last_error(context), "this one")) return 0;
+    if (!mentions(mercer_last_error(context), "rank 2 ")) return 2;
     if (comm->rank == 2) return 0;
     return took < 0.09 || took > 10 ? 3 : 0;
 }
@@ -315,15 +315,15 @@ static void test_arguments(void **state)
     for (int r = 0; r < 3; r++) assert_succeeds(NULL, mercer_context_create(&contexts[r], NULL));
     mercer_context *twice[] = {contexts[0], contexts[1], contexts[0]}, *holed[] = {contexts[0], NULL, contexts[1]};
     mercer_context *first = contexts[0];
-    assert_fails(NULL, mercer_comm_create_local(NULL, contexts, 3, NULL), MERCER_ERROR_ARGUMENT, "out or contexts");
-    assert_fails(NULL, mercer_comm_create_local(out, NULL, 3, NULL), MERCER_ERROR_ARGUMENT, "out or contexts");
+    assert_fails(NULL, mercer_comm_create_local(NULL, contexts, 3, NULL), MERCER_ERROR_ARGUMENT, "contexts");
+    assert_fails(NULL, mercer_comm_create_local(out, NULL, 3, NULL), MERCER_ERROR_ARGUMENT, "contexts");
     assert_fails(first, mercer_comm_create_local(out, contexts, 0, NULL), MERCER_ERROR_ARGUMENT, "ranks is 0");
     assert_fails(first, mercer_comm_create_local(out, contexts, 5000, NULL), MERCER_ERROR_ARGUMENT, "ranks is 5000");
     assert_fails(first, mercer_comm_create_local(out, twice, 3, NULL), MERCER_ERROR_ARGUMENT, "ranks 0 and 2");
     assert_fails(first, mercer_comm_create_local(out, holed, 3, NULL), MERCER_ERROR_ARGUMENT, "rank 1 is NULL");
     mercer_comm_options options = {.struct_size = sizeof options, .shards = 2};
     assert_fails(first, mercer_comm_create_local(out, contexts, 3, &options), MERCER_ERROR_ARGUMENT,
-                 "3 ranks are more than the 2 shards");
+                 "3 ranks*2 shards");
     options = (mercer_comm_options){.struct_size = sizeof options, .kind = "mpi"};
     assert_fails(first, mercer_comm_create_local(out, contexts, 3, &options), MERCER_ERROR_ARGUMENT, "kind is 'mpi'");
     options = (mercer_comm_options){.struct_size = sizeof options, .deadline = -1};
@@ -354,7 +354,7 @@ static void test_all_or_none(void **state)
         allocator.fail_at = allocator.requests + 1 + allowed;
         mercer_status status = mercer_comm_create_local(out, contexts, 2, NULL);
         if (status != MERCER_OK) {
-            assert_fails(contexts[0], status, MERCER_ERROR_MEMORY, "rank 1: out of memory");
+            assert_fails(contexts[0], status, MERCER_ERROR_MEMORY, "rank 1: *memory");
             assert_null(out[0]);
             assert_null(out[1]);
         }

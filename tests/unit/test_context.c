@@ -26,7 +26,7 @@ static void refuse(const mercer_context_options *options, mercer_status status, 
     mercer_context *context = (mercer_context *)&status; /* creation must replace this with NULL */
     assert_fails(NULL, mercer_context_create(&context, options), status, part);
     assert_null(context);
-    assert_that(strstr(mercer_last_error(NULL), other), "message '%s' lacks '%s'", mercer_last_error(NULL), other);
+    assert_that(mentions(mercer_last_error(NULL), other), "message '%s' lacks '%s'", mercer_last_error(NULL), other);
 }
 
 static mercer_context_info query(mercer_context *context)
@@ -273,11 +273,11 @@ static void test_log(void **state)
     options.log = take_line, options.log_user = &lines, options.log_level = MERCER_LOG_DEBUG;
     mercer_context *context = create(&options);
     assert_true(lines.count[MERCER_LOG_INFO] > 0); /* the context logs its selections */
-    assert_non_null(strstr(lines.last, "cpu"));
+    assert_true(mentions(lines.last, "cpu"));
     mercer_kernel kernel;
     assert_int_equal(mercer_kernel_parse(&kernel, context, "nonsense"), MERCER_ERROR_KERNEL);
     assert_true(lines.count[MERCER_LOG_DEBUG] > 0);
-    assert_non_null(strstr(lines.last, "nonsense"));
+    assert_true(mentions(lines.last, "nonsense"));
     mercer_context_free(context);
 
     lines = (log_lines){0};
@@ -363,7 +363,7 @@ static void *fail_elsewhere(void *argument)
     bool *separate = argument;
     *separate = mercer_last_error(NULL)[0] == 0; /* a new thread starts without a message */
     mercer_kernel_parse(&kernel, NULL, "from-another-thread");
-    *separate = *separate && strstr(mercer_last_error(NULL), "from-another-thread");
+    *separate = *separate && mentions(mercer_last_error(NULL), "from-another-thread");
     return NULL;
 }
 
@@ -380,9 +380,9 @@ static void test_errors_of_threads_and_contexts(void **state)
     assert_int_equal(pthread_create(&thread, NULL, fail_elsewhere, &separate), 0);
     pthread_join(thread, NULL);
     assert_true(separate);
-    assert_non_null(strstr(mercer_last_error(one), "'first'"));
-    assert_non_null(strstr(mercer_last_error(two), "'second'"));
-    assert_non_null(strstr(mercer_last_error(NULL), "'third'"));
+    assert_true(mentions(mercer_last_error(one), "'first'"));
+    assert_true(mentions(mercer_last_error(two), "'second'"));
+    assert_true(mentions(mercer_last_error(NULL), "'third'"));
     mercer_context_free(one);
     mercer_context_free(two);
 }
@@ -405,11 +405,11 @@ static void test_warnings(void **state)
     options.log = count_lines, options.log_user = &lines;
     mercer_context *context = create(&options);
     assert_null(mercer_warning(context, 0, NULL));
-    mrc_warn(context, "age", "column %s is not used", "age");
+    mrc_warn(context, "age", "%s dropped", "age");
     mrc_warn(context, "", "something else");
-    mrc_warn(context, "age", "column %s is not used", "age");
+    mrc_warn(context, "age", "%s dropped", "age");
     assert_int_equal(lines, 3);
-    assert_string_equal(mercer_warning(context, 0, &field), "column age is not used");
+    assert_string_equal(mercer_warning(context, 0, &field), "age dropped");
     assert_string_equal(field, "age");
     assert_string_equal(mercer_warning(context, 1, &field), "something else");
     assert_string_equal(field, "");

@@ -138,14 +138,13 @@ static void test_target_choice(void **state)
         mercer_dataset_free(data);
     }
     refuse("a,b,c\n1,2,3\n", NULL, MERCER_ERROR_MISMATCH, "columns: 'a', 'b', 'c'");
-    refuse("a,label,class\n1,2,3\n", NULL, MERCER_ERROR_MISMATCH, "several columns could");
+    refuse("a,label,class\n1,2,3\n", NULL, MERCER_ERROR_MISMATCH, "columns");
     refuse("1,2,3\n4,5,6\n", NULL, MERCER_ERROR_MISMATCH, "--target NAME");
-    refuse("a,b,c\n1,2,3\n", "d", MERCER_ERROR_MISMATCH,
-           "no column is named 'd'; there are 3 columns, from 'a' to 'c'");
-    refuse("1,2,3\n4,5,6\n", "d", MERCER_ERROR_MISMATCH, "no header was found");
-    refuse("a,b,a\n1,2,3\n", "a", MERCER_ERROR_MISMATCH, "several columns are named 'a'");
-    refuse("a,b,c\n1,2,3\n", "3", MERCER_ERROR_MISMATCH, "target column 3 does not exist");
-    refuse("a,b,c\n1,2,3\n", "-4", MERCER_ERROR_MISMATCH, "target column -4 does not exist");
+    refuse("a,b,c\n1,2,3\n", "d", MERCER_ERROR_MISMATCH, "'d'*3 columns*'a'*'c'");
+    refuse("1,2,3\n4,5,6\n", "d", MERCER_ERROR_MISMATCH, "header");
+    refuse("a,b,a\n1,2,3\n", "a", MERCER_ERROR_MISMATCH, "columns*'a'");
+    refuse("a,b,c\n1,2,3\n", "3", MERCER_ERROR_MISMATCH, "target column 3");
+    refuse("a,b,c\n1,2,3\n", "-4", MERCER_ERROR_MISMATCH, "target column -4");
     refuse("label\n1\n2\n", NULL, MERCER_ERROR_FORMAT, "columns");
     mercer_dataset *data = open_text("x.csv", "1,2,x\n3,4,y\n", "-1");
     assert_samples(data, 2, 2, (double[]){1, 2, 3, 4});
@@ -222,10 +221,10 @@ static void test_label_list(void **state)
     assert_classes(data, "dog cat 3 bird", (int32_t[]){1, 0, 2, 1});
     mercer_dataset_free(data);
     options.label_count = 2;
-    assert_refused(&options, MERCER_ERROR_DATA, "x.csv: line 4: label '3' is not one of the 2 known classes");
+    assert_refused(&options, MERCER_ERROR_DATA, "x.csv: line 4: label '3'*2 ");
     options.labels = twice;
     options.label_count = 3;
-    assert_refused(&options, MERCER_ERROR_ARGUMENT, "'cat' is listed twice");
+    assert_refused(&options, MERCER_ERROR_ARGUMENT, "'cat'*listed*twice");
     options.task = MERCER_TASK_REGRESSION;
     assert_refused(&options, MERCER_ERROR_ARGUMENT, "labels");
     options.task = MERCER_TASK_AUTO;
@@ -245,21 +244,20 @@ static void test_quoted_labels(void **state)
 static void test_bad_targets(void **state)
 {
     (void)state;
-    refuse("a,y\n1,\n2,nan\n", "y", MERCER_ERROR_DATA, "every target is missing");
-    refuse("a,y\n1,2\n2,inf\n", "y", MERCER_ERROR_DATA, "line 3: the target is infinite");
+    refuse("a,y\n1,\n2,nan\n", "y", MERCER_ERROR_DATA, "target*missing");
+    refuse("a,y\n1,2\n2,inf\n", "y", MERCER_ERROR_DATA, "line 3: *target*infinite");
     mercer_dataset_options options = data_options(text_file("bad.csv", "a,y\n1,2\n2,\"x\ny\"\n3,4\n"), NULL);
     options.task = MERCER_TASK_REGRESSION;
-    assert_refused(&options, MERCER_ERROR_DATA, "bad.csv: line 3: target 'x?y' is not a number");
+    assert_refused(&options, MERCER_ERROR_DATA, "bad.csv: line 3: target 'x?y'*number");
     char text[1024] = "a,label\n1,";
     memset(text + strlen(text), 'x', 300);
-    refuse(text, "label", MERCER_ERROR_DATA, "line 2: the target has 300 characters");
+    refuse(text, "label", MERCER_ERROR_DATA, "line 2: *target*300 characters");
     char *many = malloc(400000);
     size_t length = (size_t)sprintf(many, "a,label\n");
     for (int i = 0; i < 10001; i++) length += (size_t)sprintf(many + length, "1,c%d\n", i);
     refuse(many, "label", MERCER_ERROR_DATA, "more than 10000 distinct targets");
     sprintf(many + length - strlen("1,c10000\n"), "1,c0\n");
-    refuse(many, "label", MERCER_ERROR_DATA,
-           "the target has 10000 distinct strings in 10001 rows, such as 'c0'; if these are numbers");
+    refuse(many, "label", MERCER_ERROR_DATA, "target*10000*10001*'c0'");
     options = data_options(text_file("x.csv", many), NULL);
     options.task = MERCER_TASK_CLASSIFICATION; /* explicit classification is accepted */
     mercer_dataset *data = open_with(&options);
@@ -274,27 +272,27 @@ static void test_bad_text(void **state)
 {
     (void)state;
     const mercer_status format = MERCER_ERROR_FORMAT, cell = MERCER_ERROR_DATA;
-    refuse("a,b,y\n1,2,3\n1,2\n", "y", format, "line 3 has fewer columns than the first line, which has 3");
-    refuse("a,b,y\n1,2,3\n1,2,3,4\n", "y", format, "line 3 has more columns");
+    refuse("a,b,y\n1,2,3\n1,2\n", "y", format, "line 3*fewer*3");
+    refuse("a,b,y\n1,2,3\n1,2,3,4\n", "y", format, "line 3*more");
     refuse("a,b,y\n1,2,3\n\n1,2,3\n", "y", format, "line 3: is empty");
     refuse("a,b,y\n1,\"2,3\n4,5,6\n", "y", format, "line 2");
     refuse("a,b,y\n1,\"2\"2,3\n", "y", format, "line 2: ");
-    refuse("a,b,y\n1,1e39,3\n2,3,4\n", "y", cell, "line 2, column 'b': '1e39' is outside the range of f32");
-    refuse("a,b,y\n1,-inf,3\n2,3,4\n", "y", cell, "line 2, column 'b': '-inf' is outside the range of f32");
+    refuse("a,b,y\n1,1e39,3\n2,3,4\n", "y", cell, "line 2, column 'b': '1e39'*range*f32");
+    refuse("a,b,y\n1,-inf,3\n2,3,4\n", "y", cell, "line 2, column 'b': '-inf'*range*f32");
     refuse("a,b,y\n1,2,\"one\ntwo\"\ninf,3,4\n", "y", cell, "line 4, column 'a'");
     refuse("\n\n", "y", format, "empty lines");
     refuse("a,b,y\n", "y", format, "samples");
     refuse("\xff\xfe"
            "1\0",
            "0", format, "UTF-16");
-    refuse("", "0", format, "the file is empty");
+    refuse("", "0", format, "empty");
     mercer_dataset_options options = data_options(in_folder("missing.csv"), NULL);
     assert_refused(&options, MERCER_ERROR_MISSING, "missing.csv");
     options.x = folder;
-    assert_refused(&options, MERCER_ERROR_IO, "is a folder, not a file");
+    assert_refused(&options, MERCER_ERROR_IO, "folder");
     options.x = byte_file("bad.csv", "1,\0002\n3,4\n", 9);
     options.target = "0";
-    assert_refused(&options, MERCER_ERROR_FORMAT, "byte at offset 2");
+    assert_refused(&options, MERCER_ERROR_FORMAT, "offset 2");
 }
 
 static void test_range_of_floats(void **state)
@@ -369,7 +367,7 @@ static void test_slices_and_memory(void **state)
     options.first = options.rows = 0;
     options.memory = 63; /* one less than 4 rows of 4 bytes, plus 12 bytes per target */
     assert_refused(&options, MERCER_ERROR_MEMORY, "x.csv: needs 64 more");
-    assert_refused(&options, MERCER_ERROR_MEMORY, "convert the file to npy");
+    assert_refused(&options, MERCER_ERROR_MEMORY, "npy");
     options.memory = 64;
     mercer_dataset_free(open_with(&options));
 }
@@ -428,9 +426,9 @@ static void test_coarse_numbers(void **state)
     static const struct {
         const char *text, *says; /* says: part of the warning; NULL: no warning */
     } cases[] = {
-        {"a,t\n1,1700000001\n2,1700000050\n3,5\n", "column 't': numbers such as 1700000050 are rounded to float"},
+        {"a,t\n1,1700000001\n2,1700000050\n3,5\n", "column 't'*1700000050*float"},
         {"a,t\n1,16777216\n2,1700000000\n3,-33554432\n", NULL},
-        {"a,t\n1,-16777217\n2,3\n3,5\n", "column 't': numbers such as -16777217"},
+        {"a,t\n1,-16777217\n2,3\n3,5\n", "column 't'*-16777217"},
         {"a,t\n1,1.25e8\n2,-1.000000001e8\n3,\n", "column 't'"},
         {"a,t\n1,1.25e8\n2,1.000000001e8\n3,\n", NULL}, /* the large common part is subtracted, so nothing is lost */
         {"a,t\n0.1,1e30\n0.2,0.3\n0.7,5\n", "such as 1e+30"},

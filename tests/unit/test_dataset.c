@@ -21,11 +21,11 @@ static void test_options(void **state)
     options = data_options(NULL, NULL);
     assert_fails(context, mercer_dataset_open(NULL, context, &options), MERCER_ERROR_ARGUMENT, "out");
     assert_fails(NULL, mercer_dataset_open(&data, NULL, &options), MERCER_ERROR_ARGUMENT, "context");
-    assert_refused(NULL, MERCER_ERROR_ARGUMENT, "x is missing");
-    assert_refused(&options, MERCER_ERROR_ARGUMENT, "x is missing");
+    assert_refused(NULL, MERCER_ERROR_ARGUMENT, "x *missing");
+    assert_refused(&options, MERCER_ERROR_ARGUMENT, "x *missing");
     options.x = text_file("x.csv", "1,2\n3,4\n");
     options.y = "";
-    assert_refused(&options, MERCER_ERROR_ARGUMENT, "y is empty");
+    assert_refused(&options, MERCER_ERROR_ARGUMENT, "y *empty");
     options.y = NULL;
     options.header = (mercer_switch)7;
     assert_refused(&options, MERCER_ERROR_ARGUMENT, "header is 7");
@@ -37,11 +37,11 @@ static void test_options(void **state)
     assert_refused(&options, MERCER_ERROR_ARGUMENT, "first");
     options.first = 0;
     options.format = "hdf5";
-    assert_refused(&options, MERCER_ERROR_ARGUMENT, "'hdf5' is not a format of samples");
+    assert_refused(&options, MERCER_ERROR_ARGUMENT, "'hdf5'*format*samples");
     options.format = "auto";
     mercer_dataset_free(open_with(&options));
     options.format = "npy";
-    assert_refused(&options, MERCER_ERROR_FORMAT, "x.csv: is not an NPY file");
+    assert_refused(&options, MERCER_ERROR_FORMAT, "x.csv: *NPY");
     options.format = NULL;
     options.struct_size = offsetof(mercer_dataset_options, memory); /* size in a caller built with an older header */
     mercer_dataset_free(open_with(&options));
@@ -71,14 +71,14 @@ static void test_formats(void **state)
     }
     mercer_dataset_options options = data_options(text_file("x.csv", "1,2\n3,4\n"), text_file("y.txt", "1\n0\n"));
     options.y_format = "libsvm";
-    assert_refused(&options, MERCER_ERROR_ARGUMENT, "y.txt: 'libsvm' is not a format of targets");
+    assert_refused(&options, MERCER_ERROR_ARGUMENT, "y.txt: 'libsvm'*format*targets");
     options.y_format = "text";
     mercer_dataset_free(open_with(&options));
     options.y = in_folder("missing");
     assert_refused(&options, MERCER_ERROR_MISSING, "missing");
     options.y = NULL;
     options.x = byte_file("x.npy", "", 0);
-    assert_refused(&options, MERCER_ERROR_FORMAT, "x.npy: the file is empty");
+    assert_refused(&options, MERCER_ERROR_FORMAT, "x.npy: *empty");
 }
 
 static void test_targets_missing(void **state)
@@ -156,15 +156,15 @@ static void test_raw(void **state)
         assert_refused(&options, MERCER_ERROR_ARGUMENT, "odd.bin: raw: ");
     }
     options.raw = "f32:3@2";
-    assert_refused(&options, MERCER_ERROR_FORMAT, "27 bytes from offset");
+    assert_refused(&options, MERCER_ERROR_FORMAT, "27 bytes*offset");
     options.raw = "f32:3@30";
-    assert_refused(&options, MERCER_ERROR_FORMAT, "too few to skip 30");
+    assert_refused(&options, MERCER_ERROR_FORMAT, "30");
     options.raw = "f32:3@29"; /* no bytes remain after the offset */
     assert_refused(&options, MERCER_ERROR_FORMAT, "no elements");
     options.raw = "f32:2x4@1";
     assert_refused(&options, MERCER_ERROR_FORMAT, "truncated");
     options.raw = "u8:4611686018427387904x4";
-    assert_refused(&options, MERCER_ERROR_FORMAT, "larger than any file");
+    assert_refused(&options, MERCER_ERROR_FORMAT, "larger");
 }
 
 static void test_counts_disagree(void **state)
@@ -224,7 +224,7 @@ static void test_read_refusals(void **state)
     assert_fails(context, mercer_dataset_read(data, &X, NULL, NULL, NULL, NULL, 2), MERCER_ERROR_SHAPE, "3 rows");
     assert_fails(context, mercer_dataset_read(data, &X, NULL, NULL, NULL, NULL, -1), MERCER_ERROR_SHAPE, "row -1 ");
     assert_fails(context, mercer_dataset_read(data, &X, NULL, NULL, NULL, NULL, INT64_MAX - 1), MERCER_ERROR_SHAPE,
-                 "the dataset has 4");
+                 "4");
     bad = X, bad.cols = 1;
     assert_fails(context, mercer_dataset_read(data, &bad, NULL, NULL, NULL, NULL, 0), MERCER_ERROR_SHAPE, "X");
     bad = X, bad.dtype = MERCER_U8;
@@ -241,7 +241,7 @@ static void test_read_refusals(void **state)
     for (int i = 0; i < 9; i++) x[i] = (float)(i * i);
     assert_succeeds(context, fit_to_matrix(&fitted, context, "standardize", &other));
     assert_fails(context, mercer_dataset_read(data, &X, NULL, NULL, fitted, NULL, 0), MERCER_ERROR_SHAPE,
-                 "preprocess is for 3 features");
+                 "preprocess*3 features");
     mercer_preprocess_free(fitted);
     mercer_dataset_free(data);
     mercer_dataset_options options = data_options(in_folder("t.csv"), NULL);

@@ -217,7 +217,7 @@ static void gather(mercer_context *context)
     assert_succeeds(context, mercer_dataset_open(&data, context, &options));
     assert_succeeds(context, mercer_source_from_dataset(&host, data, &order));
     assert_fails(context, mrc_device_source_create(&on_device, context->backend, &host, 333 * 19 * 4),
-                 MERCER_ERROR_DATA, "X, rows from 101 on: element at row 7, column 2");
+                 MERCER_ERROR_DATA, "X, rows from 101 *row 7, column 2");
     mercer_source_free(&host);
     mercer_dataset_free(data);
     folder_close();

@@ -203,7 +203,7 @@ static void test_memory_refused(void **state)
     int64_t direct = (int64_t)mrc_bytes_sum(mrc_exact_direct_bytes(&sizes, BATCH));
     snprintf(needed, sizeof needed, "%lld bytes", (long long)direct);
     assert_fails(&self.context, mrc_exact_direct(&self.exact, &self.alpha), MERCER_ERROR_MEMORY, needed);
-    assert_non_null(strstr(mercer_last_error(&self.context), "5000"));
+    assert_true(mentions(mercer_last_error(&self.context), "5000"));
     assert_fails(&self.context, mrc_exact_cg(&self.exact, &self.alpha), MERCER_ERROR_MEMORY, "5000");
     self.exact.memory = direct;
     assert_succeeds(&self.context, mrc_exact_direct(&self.exact, &self.alpha));

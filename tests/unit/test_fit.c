@@ -481,8 +481,7 @@ static void test_the_most_centers(void **state)
     options.centers.count = most + 1;
     assert_fails(context, mercer_fit_plan(context, &plan, &sizes, &options, &report), MERCER_ERROR_MEMORY, "fit");
     options.run.memory = 1, options.centers.count = 10;
-    assert_fails(context, mercer_fit_plan(context, &plan, &sizes, &options, &report), MERCER_ERROR_MEMORY,
-                 "too small for any number of centers");
+    assert_fails(context, mercer_fit_plan(context, &plan, &sizes, &options, &report), MERCER_ERROR_MEMORY, "small");
     assert_int_equal(report.largest_centers, -1);
     options.centers.count = 2000000;
     assert_fails(context, mercer_fit_plan(context, &plan, &sizes, &options, &report), MERCER_ERROR_SHAPE, "2000000");
@@ -507,7 +506,7 @@ static bool warns(const char *part)
 {
     const char *text;
     bool found = false;
-    for (int i = 0; (text = mercer_warning(context, i, NULL)); i++) found = found || strstr(text, part);
+    for (int i = 0; (text = mercer_warning(context, i, NULL)); i++) found = found || mentions(text, part);
     mercer_clear_warnings(context);
     return found;
 }
@@ -522,7 +521,7 @@ static void test_targets_far_from_zero(void **state)
         bool warned;
     } cases[] = {{"none", 0, false},  {"none", -8, false},   {"none", 12, true},
                  {"none", -50, true}, {"center", 50, false}, {NULL, 50, false}};
-    static const char says[] = "target_transform none: the mean of the targets is more than 10 ";
+    static const char says[] = "target_transform none: *mean*10 ";
     static double far[N];
     arrays of;
     mercer_train_options train;
@@ -584,8 +583,8 @@ static void test_cg_of_a_singular_kernel(void **state)
         mercer_model_free(fit(data, &options, &report));
         bool far = training.train_loss > 0.05; /* optimum: 0.01, the variance of the noise */
         assert_that(!far || cases[i].may_be_far, "case %zu: loss %g", i, training.train_loss);
-        assert_that(warns("cg ended far from the optimum: small eigenvalues") == far, "case %zu: loss %g, gradient %g",
-                    i, training.train_loss, training.projection_residual_last);
+        assert_that(warns("cg *eigenvalues") == far, "case %zu: loss %g, gradient %g", i, training.train_loss,
+                    training.projection_residual_last);
         far_count += far;
     }
     assert_true(far_count > 0);
@@ -631,8 +630,7 @@ static void test_rejected_arguments(void **state)
     bad = good, bad.kernel.spec = "laplac", REFUSED(MERCER_ERROR_KERNEL, "laplace");
     bad = good, bad.kernel.spec = "laplace:bandwidth=2", bad.kernel.bandwidth = 1,
     REFUSED(MERCER_ERROR_ARGUMENT, "bandwidth");
-    bad = good, bad.kernel.spec = "linear", bad.kernel.bandwidth = 1,
-    REFUSED(MERCER_ERROR_ARGUMENT, "has no bandwidth");
+    bad = good, bad.kernel.spec = "linear", bad.kernel.bandwidth = 1, REFUSED(MERCER_ERROR_ARGUMENT, "bandwidth");
     bad = good, bad.kernel.bandwidth = -1, REFUSED(MERCER_ERROR_ARGUMENT, "bandwidth");
     bad = good, bad.data.preprocess = "wash", REFUSED(MERCER_ERROR_ARGUMENT, "wash");
     bad = good, bad.data.target_transform = "square", REFUSED(MERCER_ERROR_ARGUMENT, "target_transform");
@@ -647,7 +645,7 @@ static void test_rejected_arguments(void **state)
     bad = good, bad.validation.data = bare, REFUSED(MERCER_ERROR_SHAPE, "validation data");
     bad = good, bad.run.precision = MERCER_U8, REFUSED(MERCER_ERROR_DTYPE, "precision");
     bad = good, bad.run.memory = -1, REFUSED(MERCER_ERROR_ARGUMENT, "memory");
-    bad = good, train.patience = 1, REFUSED(MERCER_ERROR_ARGUMENT, "patience needs validation");
+    bad = good, train.patience = 1, REFUSED(MERCER_ERROR_ARGUMENT, "patience");
     train.patience = 0;
     bad = good, train.validation_X = &of.x, REFUSED(MERCER_ERROR_ARGUMENT, "validation_X");
     train.validation_X = NULL;

@@ -73,25 +73,20 @@ static void test_unknown_names(void **state)
     mercer_dataset_options options = data_options(text_file("data.csv", "1,2\n3,4\n"), NULL);
     options.y = options.x;
     options.format = "hdf5";
-    refused_with_names(&options, MERCER_ERROR_ARGUMENT, "'hdf5' is not a format of samples; use auto, ", false, " or ",
-                       "");
+    refused_with_names(&options, MERCER_ERROR_ARGUMENT, "'hdf5'*samples; use auto, ", false, " or ", "");
     options.format = "text";
-    assert_refused(&options, MERCER_ERROR_ARGUMENT, "'text' is not a format of samples; use auto, npy, ");
+    assert_refused(&options, MERCER_ERROR_ARGUMENT, "'text'*samples; use auto, npy, ");
     options.format = NULL;
     options.y_format = "libsvm";
-    refused_with_names(&options, MERCER_ERROR_ARGUMENT, "'libsvm' is not a format of targets; use auto, ", true, " or ",
-                       "");
+    refused_with_names(&options, MERCER_ERROR_ARGUMENT, "'libsvm'*targets; use auto, ", true, " or ", "");
     options.y_format = NULL;
     options.x = byte_file("data.npz", "PK\3\4....", 8);
-    refused_with_names(&options, MERCER_ERROR_FORMAT, "is a zip archive (npz?); convert it to one of ", false, " and ",
-                       ", also .gz, .zst and .xz");
+    refused_with_names(&options, MERCER_ERROR_FORMAT, "zip*npz*", false, " and ", ", also .gz, .zst and .xz");
     options.x = byte_file("noise", "\1\0\2\0\3\0\4\0", 8);
-    refused_with_names(&options, MERCER_ERROR_FORMAT, "the format is not recognized; set it to one of: ", false, " or ",
-                       "");
+    refused_with_names(&options, MERCER_ERROR_FORMAT, "format*: ", false, " or ", "");
     options.x = text_file("data.csv", "1,2\n3,4\n");
     options.y = byte_file("y.bin", "\1\2", 2);
-    refused_with_names(&options, MERCER_ERROR_FORMAT, "the format is not recognized; set it to one of: ", true, " or ",
-                       "");
+    refused_with_names(&options, MERCER_ERROR_FORMAT, "format*: ", true, " or ", "");
 }
 
 /* Random bytes, on their own or after the beginning of a valid file, are either read or rejected by file name. */
@@ -112,7 +107,7 @@ static void test_any_bytes(void **state)
             options.format = format_holds(f, 0) ? format_info(f).name : NULL;
             options.raw = "f32:3";
             mercer_status status = mercer_dataset_open(&dataset, context, &options);
-            assert_that(status == MERCER_OK || strstr(mercer_last_error(context), "bytes"), "%s: %s",
+            assert_that(status == MERCER_OK || mentions(mercer_last_error(context), "bytes"), "%s: %s",
                         format_info(f).name, mercer_last_error(context));
             assert_true((status == MERCER_OK) == (dataset != NULL));
             mercer_dataset_free(dataset);

@@ -114,7 +114,7 @@ static void test_rule(void **state)
         (field) = (value);                                                                 \
         const char *why = mrc_fit_search_skipped(&fit, &info, memory);                     \
         assert_non_null(why);                                                              \
-        assert_that(strstr(why, words) != NULL, "%s", why);                                \
+        assert_that(mentions(why, words), "%s", why);                                      \
         if (fit.search.tune == MERCER_AUTO) fit.search.tune = MERCER_ON;                   \
         assert_true((mrc_fit_search_skipped(&fit, &info, memory) == NULL) == (asked_too)); \
     } while (0)
@@ -125,10 +125,10 @@ static void test_rule(void **state)
     WHY(fit.search.tune, MERCER_OFF, "off", false);
     WHY(info.task, MERCER_TASK_UNLABELED, "targets", false);
     WHY(info.features, 1025, "features", true);
-    WHY(info.dtype, MERCER_U8, "not a table", true);
-    WHY(info.dtype, MERCER_F16, "not a table", true);
-    WHY(info.format, "synthetic", "not a table", true);
-    WHY(info.format, "libsvm", "not a table", true);
+    WHY(info.dtype, MERCER_U8, "table", true);
+    WHY(info.dtype, MERCER_F16, "table", true);
+    WHY(info.format, "synthetic", "table", true);
+    WHY(info.format, "libsvm", "table", true);
     WHY(info.format, NULL, "sizes", true);
     WHY(info.format, "sizes", "sizes", true);
     WHY(info.rows, memory / 4096 / 4 + 1, "memory", true);
@@ -139,7 +139,7 @@ static void test_rule(void **state)
         info.height = sides & 1, info.width = sides >> 1;
         const char *why = mrc_fit_search_skipped(&fit, &info, memory);
         assert_true((why != NULL) == (sides == 3));
-        if (why) assert_string_equal(why, "the samples are images");
+        if (why) assert_true(mentions(why, "images"));
     }
     const mercer_matrix metric = {0};
     fit = (mercer_fit_options){.centers = {.count = 100},
@@ -164,7 +164,7 @@ static void test_decisions(void **state)
                  {ROWS, "gaussian", NULL, "kernel.spec", 0, MERCER_AUTO},
                  {ROWS, NULL, NULL, "kernel.bandwidth", 2, MERCER_AUTO},
                  {ROWS, "gaussian:bandwidth=2", NULL, "kernel.spec", 0, MERCER_ON},
-                 {ROWS, NULL, "tune is off", "search.tune", 0, MERCER_OFF},
+                 {ROWS, NULL, "tune*off", "search.tune", 0, MERCER_OFF},
                  {ROWS, "polynomial:degree=2", "no metric", "kernel.spec", 0, MERCER_AUTO},
                  {ROWS, "lpq:p=1.5,q=1", "no metric", "kernel.spec", 0, MERCER_AUTO},
                  {49, NULL, "fewer than 50", NULL, 0, MERCER_AUTO},
@@ -185,8 +185,8 @@ static void test_decisions(void **state)
         if (warning) assert_string_equal(field, cases[i].warns);
         assert_true((made->search.skipped != NULL) == (skipped != NULL));
         assert_true((made->search.steps != NULL) == (skipped == NULL));
-        if (skipped) assert_that(strstr(made->search.skipped, skipped) != NULL, "%s", made->search.skipped);
-        assert_non_null(strstr(made->plan.text, skipped ? "search: none, because " : "search: effort 1, "));
+        if (skipped) assert_that(mentions(made->search.skipped, skipped), "%s", made->search.skipped);
+        assert_true(mentions(made->plan.text, skipped ? "search: none, " : "search: effort 1, "));
         assert_true(made->plan.lambda > 0 && made->search.ridge > 0);
         mercer_fitting_free(made->fitting);
         mercer_dataset_free(data);
@@ -235,7 +235,7 @@ static void test_rejected_arguments(void **state)
     mercer_kernel kernel;
     assert_succeeds(context, mercer_kernel_parse(&kernel, context, "laplace:bandwidth=3"));
     options = quick(&train), options.search.tune = MERCER_ON, options.kernel.function = &kernel;
-    assert_fails(context, mercer_fit_check(context, &options), MERCER_ERROR_ARGUMENT, "but kernel.function is given");
+    assert_fails(context, mercer_fit_check(context, &options), MERCER_ERROR_ARGUMENT, "kernel.function");
     options.search.tune = MERCER_AUTO;
     assert_succeeds(context, mercer_fit_check(context, &options));
 }
@@ -387,7 +387,7 @@ static void test_efforts(void **state)
             assert_int_equal(report.centers, tune ? searched[effort] : plain[effort]);
             assert_int_equal(report.effort, effort > 0 ? effort : 3);
             assert_int_equal(report.members, tune && effort >= 4 ? 3 : 1);
-            assert_true((strstr(plan.text, "\nsize: mean of 3 models") != NULL) == (tune && effort >= 4));
+            assert_true((mentions(plan.text, "\nsize: *3 models")) == (tune && effort >= 4));
         }
 }
 
@@ -458,7 +458,7 @@ static void test_small_budget(void **state)
     mercer_clear_warnings(context);
     mercer_model *model = fit(context, data, &options, &report);
     const char *warning = mercer_warning(context, 0, &field);
-    assert_true(warning && strstr(warning, "effort 1"));
+    assert_true(warning && mentions(warning, "effort 1"));
     assert_string_equal(field, "search.budget");
     assert_true(report.effort == 1 && search.cut && search.error > 0);
     assert_that(error_of(model) < 0.5, "error %g", error_of(model));
@@ -522,8 +522,7 @@ static void test_resumed(void **state)
     mercer_model_free(model), model = NULL;
     for (int stop = 1; stop < steps; stop++) {
         stop_at = stop;
-        assert_fails(context, fit_from((checkpointed){.to = path}, &model), MERCER_ERROR_CALLBACK,
-                     "stopped the search");
+        assert_fails(context, fit_from((checkpointed){.to = path}, &model), MERCER_ERROR_CALLBACK, "search");
         assert_null(model);
         if (stop % 5 == 0) { /* stop a second time */
             stop_at = 1;
@@ -606,7 +605,7 @@ static void test_refused_checkpoints(void **state)
     snprintf(path, sizeof path, "%s", in_folder("search.checkpoint"));
     snprintf(other, sizeof other, "%s", in_folder("other.checkpoint"));
     stop_stage = "search", stop_at = 5;
-    assert_fails(context, fit_from((checkpointed){.to = path}, &model), MERCER_ERROR_CALLBACK, "stopped the search");
+    assert_fails(context, fit_from((checkpointed){.to = path}, &model), MERCER_ERROR_CALLBACK, "search");
     stop_at = 0;
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         checkpointed with = others[i];
@@ -711,7 +710,7 @@ static void test_odd_targets(void **state)
     for (int i = 0; i < ROWS; i++) labels_all[i] = 0;
     assert_int_equal(try_table("one class of two", ROWS, D, NULL, 2), MERCER_OK);
     labels_all[7] = 1;
-    assert_int_equal(try_table("one row of a class", ROWS, D, NULL, 2), MERCER_OK);
+    assert_int_equal(try_table("class", ROWS, D, NULL, 2), MERCER_OK);
 }
 
 /* Groups that are hard to split: a class in only one group, a group with nearly all rows, in any order. */
@@ -721,8 +720,8 @@ static void test_odd_groups(void **state)
     static double groups[ROWS];
     plant();
     for (int i = 0; i < ROWS; i++) groups[i] = i % 60, labels_all[i] = i % 60 == 0;
-    assert_int_equal(try_table("a class in one group", ROWS, D, groups, 2), MERCER_ERROR_DATA);
-    assert_non_null(strstr(mercer_last_error(context), "has no training rows"));
+    assert_int_equal(try_table("class*group", ROWS, D, groups, 2), MERCER_ERROR_DATA);
+    assert_true(mentions(mercer_last_error(context), "training rows"));
     for (int large = 0; large < 60; large += 7) {
         for (int i = 0; i < ROWS; i++) groups[i] = i < 60 ? i : large;
         assert_int_equal(try_table("a large group", ROWS, D, groups, 0), MERCER_OK);

@@ -69,7 +69,7 @@ static void test_known_classes(void **state)
     assert_classes(data, "0 5 9", (int32_t[]){2, 0, 2});
     mercer_dataset_free(data);
     options.label_count = 2;
-    assert_refused(&options, MERCER_ERROR_DATA, "y: element 0 (from 0): label '9' is not one of the 2 known classes");
+    assert_refused(&options, MERCER_ERROR_DATA, "y: element 0 *'9'*2 ");
 }
 
 static void test_other_elements(void **state)
@@ -111,7 +111,7 @@ static void test_truncated(void **state)
     unsigned char more[sizeof images + 1] = {0};
     memcpy(more, images, sizeof images);
     mercer_dataset_options options = data_options(byte_file("more", more, sizeof more), NULL);
-    assert_refused(&options, MERCER_ERROR_FORMAT, "12 bytes from offset");
+    assert_refused(&options, MERCER_ERROR_FORMAT, "12 bytes*offset");
 }
 
 static void test_lying_headers(void **state)
@@ -122,7 +122,7 @@ static void test_lying_headers(void **state)
     options.format = "idx";
     memset(file + 4, 0xff, 12); /* 2^96 elements */
     byte_file("lie", file, sizeof file);
-    assert_refused(&options, MERCER_ERROR_FORMAT, "larger than any file");
+    assert_refused(&options, MERCER_ERROR_FORMAT, "larger");
     file[4] = 0x7f; /* representable as int64_t, but too large for a file */
     memset(file + 12, 0, 4), file[15] = 1;
     byte_file("lie", file, sizeof file);
@@ -150,29 +150,29 @@ static void test_recognized(void **state)
         size_t count;
         const char *part;
     } cases[] = {{{0, 0, 8, 1}, 8, "elements"},
-                 {{0, 0, 14, 1, 0, 0, 0, 1}, 8, "8 bytes from offset"},
-                 {{0, 0, 8, 8}, 8, "the IDX header of 36 bytes is truncated"},
-                 {{0, 0, 10, 1}, 8, "is not an IDX file"},
-                 {{0, 0, 8, 1}, 7, "is not recognized"},
-                 {{1, 0, 8, 1}, 8, "is not recognized"},
-                 {{0, 1, 8, 1}, 8, "is not recognized"},
-                 {{0, 0, 7, 1}, 8, "is not recognized"},
-                 {{0, 0, 15, 1}, 8, "is not recognized"},
-                 {{0, 0, 8, 0}, 8, "is not recognized"},
-                 {{0, 0, 8, 9}, 8, "is not recognized"}};
+                 {{0, 0, 14, 1, 0, 0, 0, 1}, 8, "8 bytes*offset"},
+                 {{0, 0, 8, 8}, 8, "IDX header*36 bytes*truncated"},
+                 {{0, 0, 10, 1}, 8, "IDX"},
+                 {{0, 0, 8, 1}, 7, "recognized"},
+                 {{1, 0, 8, 1}, 8, "recognized"},
+                 {{0, 1, 8, 1}, 8, "recognized"},
+                 {{0, 0, 7, 1}, 8, "recognized"},
+                 {{0, 0, 15, 1}, 8, "recognized"},
+                 {{0, 0, 8, 0}, 8, "recognized"},
+                 {{0, 0, 8, 9}, 8, "recognized"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         mercer_dataset_options options = data_options(byte_file("nameless", cases[i].bytes, cases[i].count), NULL);
         assert_refused(&options, MERCER_ERROR_FORMAT, cases[i].part);
     }
     mercer_dataset_options options = data_options(byte_file("cut", images, 4), NULL);
     options.format = "idx";
-    assert_refused(&options, MERCER_ERROR_FORMAT, "the IDX header of 16 bytes is truncated");
+    assert_refused(&options, MERCER_ERROR_FORMAT, "IDX header*16 bytes*truncated");
     byte_file("cut", images, 3);
-    assert_refused(&options, MERCER_ERROR_FORMAT, "is not an IDX file");
+    assert_refused(&options, MERCER_ERROR_FORMAT, "IDX");
     /* An empty file among several is refused, because each file has a header. */
     byte_file("part-1", images, sizeof images), byte_file("part-2", images, 0);
     options = data_options(in_folder("part-*"), NULL);
-    assert_refused(&options, MERCER_ERROR_FORMAT, "part-2: the file is empty");
+    assert_refused(&options, MERCER_ERROR_FORMAT, "part-2: *empty");
 }
 
 /* ---- gzip ---------------------------------------------------------------------------------------------------- */
@@ -183,7 +183,7 @@ static void test_damaged_gzip(void **state)
     file_bytes packed = read_bytes(gzip_file("x.gz", images, sizeof images));
     for (size_t count = 2; count < packed.count; count++) {
         mercer_dataset_options options = data_options(byte_file("cut.gz", packed.data, count), NULL);
-        assert_refused(&options, MERCER_ERROR_FORMAT, "cut.gz: gzip data end too early at offset");
+        assert_refused(&options, MERCER_ERROR_FORMAT, "cut.gz: gzip*offset");
     }
     for (size_t i = 2; i < packed.count; i++) { /* a flipped bit is detected or harmless */
         packed.data[i] ^= 0x10;
@@ -218,7 +218,7 @@ static void test_gzip_members(void **state)
     assert_samples(data, 3, 4, pixels);
     mercer_dataset_free(data);
     mercer_dataset_options cut = data_options(byte_file("x.gz", all, one.count + two.count - 5), NULL);
-    assert_refused(&cut, MERCER_ERROR_FORMAT, "x.gz: gzip data end too early at offset");
+    assert_refused(&cut, MERCER_ERROR_FORMAT, "x.gz: gzip*offset");
     all[one.count + two.count + 3] = 'x';
     mercer_dataset_options options = data_options(byte_file("x.gz", all, one.count + two.count + 100), NULL);
     assert_refused(&options, MERCER_ERROR_FORMAT, "x.gz: gzip data are damaged");

@@ -145,49 +145,49 @@ static const bad_spec bad_specs[] = {
     {"laplace:width=3", {"unknown parameter 'width'", "bandwidth (>= 1e-300", "required"}},
     {"laplace:bandwidth=1,gamma=1", {"unknown parameter 'gamma'", "bandwidth", ""}},
     {"linear:scale=2", {"unknown parameter 'scale'", "none", ""}},
-    {"laplace:bandwidth", {"no value given for 'bandwidth'", "bandwidth (>= 1e-300", ""}},
-    {"laplace:bandwidth,", {"no value given for", "", ""}},
-    {"laplace:bandwidth=", {"not a number: ''", "", ""}},
-    {"laplace:bandwidth=abc", {"not a number: 'abc'", "", ""}},
-    {"laplace:bandwidth=nan", {"not a number: 'nan'", "", ""}},
-    {"laplace:bandwidth=inf", {"not a number: 'inf'", "", ""}},
-    {"laplace:bandwidth=0x10", {"not a number: '0x10'", "", ""}},
-    {"laplace:bandwidth= 1", {"not a number: ' 1'", "", ""}},
-    {"laplace:bandwidth=1 ", {"not a number: '1 '", "", ""}},
-    {"laplace:bandwidth=1.2.3", {"not a number: '1.2.3'", "", ""}},
-    {"laplace:bandwidth=1e", {"not a number: '1e'", "", ""}},
-    {"laplace:bandwidth=--1", {"not a number: '--1'", "", ""}},
+    {"laplace:bandwidth", {"value*'bandwidth'", "bandwidth (>= 1e-300", ""}},
+    {"laplace:bandwidth,", {"value", "", ""}},
+    {"laplace:bandwidth=", {"number: ''", "", ""}},
+    {"laplace:bandwidth=abc", {"number: 'abc'", "", ""}},
+    {"laplace:bandwidth=nan", {"number: 'nan'", "", ""}},
+    {"laplace:bandwidth=inf", {"number: 'inf'", "", ""}},
+    {"laplace:bandwidth=0x10", {"number: '0x10'", "", ""}},
+    {"laplace:bandwidth= 1", {"number: ' 1'", "", ""}},
+    {"laplace:bandwidth=1 ", {"number: '1 '", "", ""}},
+    {"laplace:bandwidth=1.2.3", {"number: '1.2.3'", "", ""}},
+    {"laplace:bandwidth=1e", {"number: '1e'", "", ""}},
+    {"laplace:bandwidth=--1", {"number: '--1'", "", ""}},
     {"laplace:bandwidth=1e400", {"1e400", "", ""}},
-    {"laplace:bandwidth=0", {"bandwidth=0 is out of range", ">= 1e-300", ""}},
-    {"laplace:bandwidth=-2", {"bandwidth=-2 is out of range", ">= 1e-300", ""}},
-    {"laplace:bandwidth=1e-400", {"bandwidth=1e-400 is out of range", ">= 1e-300", ""}},
-    {"laplace:bandwidth=1e-320", {"bandwidth=1e-320 is out of range", "", ""}}, /* its inverse is infinite */
-    {"gaussian:bandwidth=1e301", {"bandwidth=1e301 is out of range", "", ""}},
-    {"exppower:bandwidth=1,gamma=1e-320", {"gamma=1e-320 is out of range", "", ""}},
-    {"lpq:p=1e-320,q=1e-320,bandwidth=1", {"p=1e-320 is out of range", "", ""}},
-    {"rational-quadratic:bandwidth=1,alpha=1e-320", {"alpha=1e-320 is out of range", ">= 1e-06 and <= 1e+06", ""}},
-    {"rational-quadratic:bandwidth=1,alpha=1e100", {"alpha=1e100 is out of range", "", ""}},
-    {"polynomial:scale=1e-320", {"scale=1e-320 is out of range", ">= 1e-100 and <= 1e+100", ""}},
-    {"exppower:bandwidth=1,gamma=2.1", {"gamma=2.1 is out of range", "<= 2", ""}},
-    {"exppower-l1:bandwidth=1,gamma=1.1", {"gamma=1.1 is out of range", ">= 0.001 and <= 1", ""}},
-    {"exppower-l1:bandwidth=1,gamma=0", {"gamma=0 is out of range", ">= 0.001 and <= 1", ""}},
-    {"laplace-l1:bandwidth=-3", {"bandwidth=-3 is out of range", ">= 1e-300", ""}},
-    {"lpq:p=2.5,q=1,bandwidth=1", {"p=2.5 is out of range", ">= 0.001 and <= 2", ""}},
-    {"lpq:p=0,q=1,bandwidth=1", {"p=0 is out of range", ">= 0.001 and <= 2", ""}},
-    {"lpq:p=1,q=-0.5,bandwidth=1", {"q=-0.5 is out of range", ">= 0.001 and <= 2", ""}},
+    {"laplace:bandwidth=0", {"bandwidth=0*range", ">= 1e-300", ""}},
+    {"laplace:bandwidth=-2", {"bandwidth=-2*range", ">= 1e-300", ""}},
+    {"laplace:bandwidth=1e-400", {"bandwidth=1e-400*range", ">= 1e-300", ""}},
+    {"laplace:bandwidth=1e-320", {"bandwidth=1e-320*range", "", ""}}, /* its inverse is infinite */
+    {"gaussian:bandwidth=1e301", {"bandwidth=1e301*range", "", ""}},
+    {"exppower:bandwidth=1,gamma=1e-320", {"gamma=1e-320*range", "", ""}},
+    {"lpq:p=1e-320,q=1e-320,bandwidth=1", {"p=1e-320*range", "", ""}},
+    {"rational-quadratic:bandwidth=1,alpha=1e-320", {"alpha=1e-320*range", ">= 1e-06 and <= 1e+06", ""}},
+    {"rational-quadratic:bandwidth=1,alpha=1e100", {"alpha=1e100*range", "", ""}},
+    {"polynomial:scale=1e-320", {"scale=1e-320*range", ">= 1e-100 and <= 1e+100", ""}},
+    {"exppower:bandwidth=1,gamma=2.1", {"gamma=2.1*range", "<= 2", ""}},
+    {"exppower-l1:bandwidth=1,gamma=1.1", {"gamma=1.1*range", ">= 0.001 and <= 1", ""}},
+    {"exppower-l1:bandwidth=1,gamma=0", {"gamma=0*range", ">= 0.001 and <= 1", ""}},
+    {"laplace-l1:bandwidth=-3", {"bandwidth=-3*range", ">= 1e-300", ""}},
+    {"lpq:p=2.5,q=1,bandwidth=1", {"p=2.5*range", ">= 0.001 and <= 2", ""}},
+    {"lpq:p=0,q=1,bandwidth=1", {"p=0*range", ">= 0.001 and <= 2", ""}},
+    {"lpq:p=1,q=-0.5,bandwidth=1", {"q=-0.5*range", ">= 0.001 and <= 2", ""}},
     {"lpq:q=1.5,p=1.25,bandwidth=1", {"kernel lpq: q is 1.5", "<= p = 1.25", "positive definite"}},
     {"lpq:p=1,q=1", {"missing parameter 'bandwidth'", "p (>= 0.001 and <= 2, required)", "lpq:p=1.5,q=0.8"}},
-    {"polynomial:degree=2.5", {"degree=2.5 is out of range", "whole", "<= 64"}},
-    {"polynomial:degree=0", {"degree=0 is out of range", ">= 1", ""}},
-    {"polynomial:degree=65", {"degree=65 is out of range", "<= 64", ""}},
-    {"polynomial:degree=1e300", {"out of range", "<= 64", ""}},
-    {"polynomial:offset=-1", {"offset=-1 is out of range", ">= 0", ""}},
-    {"ntk:depth=0", {"depth=0 is out of range", ">= 1", ""}},
-    {"ntk:bias=-0.5", {"bias=-0.5 is out of range", ">= 0", ""}},
+    {"polynomial:degree=2.5", {"degree=2.5*range", "whole", "<= 64"}},
+    {"polynomial:degree=0", {"degree=0*range", ">= 1", ""}},
+    {"polynomial:degree=65", {"degree=65*range", "<= 64", ""}},
+    {"polynomial:degree=1e300", {"range", "<= 64", ""}},
+    {"polynomial:offset=-1", {"offset=-1*range", ">= 0", ""}},
+    {"ntk:depth=0", {"depth=0*range", ">= 1", ""}},
+    {"ntk:bias=-0.5", {"bias=-0.5*range", ">= 0", ""}},
     {"laplace:bandwidth=1,bandwidth=2", {"given twice: 'bandwidth'", "", ""}},
     {"laplace:bandwidth=1,", {"','", "", ""}},
     {"laplace:bandwidth=1,,", {"unknown parameter ''", "", ""}},
-    {"laplace:bandwidth=1:gamma=2", {"not a number: '1:gamma=2'", "", ""}},
+    {"laplace:bandwidth=1:gamma=2", {"number: '1:gamma=2'", "", ""}},
     {"laplace:,bandwidth=1", {"unknown parameter ''", "", ""}},
 };
 
@@ -203,7 +203,7 @@ static void test_bad_specs(void **state)
         assert_that(status == MERCER_ERROR_KERNEL, "'%s': %s", bad_specs[i].spec, mercer_status_string(status));
         for (int p = 0; p < 3; p++)
             if (bad_specs[i].parts[p])
-                assert_that(strstr(context.error, bad_specs[i].parts[p]), "'%s': message '%s' lacks '%s'",
+                assert_that(mentions(context.error, bad_specs[i].parts[p]), "'%s': message '%s' lacks '%s'",
                             bad_specs[i].spec, context.error, bad_specs[i].parts[p]);
         assert_memory_equal(&kernel, &before, sizeof kernel);
     }
@@ -360,7 +360,7 @@ static void test_words(void **state)
     assert_succeeds(&context, mrc_spec_read(&context, &grammar, "full:a=1", &object, &index));
     assert_true(object.word[0] == 0 && object.e == 5);
     assert_fails(&context, mrc_spec_read(&context, &grammar, "full:a=1,word=", &object, &index), MERCER_ERROR_ARGUMENT,
-                 "no value given for 'word'");
+                 "value*'word'");
     assert_fails(&context, mrc_spec_read(&context, &grammar, "full:a=0", &object, &index), MERCER_ERROR_ARGUMENT,
                  "> 0 and <= 10");
     assert_fails(&context, mrc_spec_read(&context, &grammar, "full:f=1", &object, &index), MERCER_ERROR_ARGUMENT,
@@ -371,9 +371,9 @@ static void test_words(void **state)
     assert_null(mrc_spec_parameter(&forms[0], "f"));
     char text[32];
     mrc_print_number((double)NAN, text, sizeof text); /* a NaN has no number of digits that parses back */
-    assert_non_null(strstr(text, "nan"));
+    assert_true(mentions(text, "nan"));
     mrc_print_single((float)NAN, text, sizeof text);
-    assert_non_null(strstr(text, "nan"));
+    assert_true(mentions(text, "nan"));
     double value;
     assert_false(mrc_scan_number("", &value));
     assert_false(mrc_scan_number("1e", &value));

@@ -43,8 +43,7 @@ static void test_dense(void **state)
 /* Return whether the LIBSVM reader accepted the text: it parsed it, or reported what is wrong with it. */
 static bool is_taken(const char *text)
 {
-    static const char *const words[] = {"is not index:value", "begin with an index", "where the label should be",
-                                        "not a number"};
+    static const char *const words[] = {"index:value", "begin*index", "label", "number"};
     mercer_dataset *data = NULL;
     mercer_dataset_options options = data_options(text_file("nameless", text), NULL);
     options.task = MERCER_TASK_UNLABELED;
@@ -52,7 +51,7 @@ static bool is_taken(const char *text)
     if (mercer_dataset_open(&data, context, &options) == MERCER_OK)
         taken = strcmp(about(data).format, "libsvm") == 0;
     else
-        for (int i = 0; i < 4; i++) taken = taken || strstr(mercer_last_error(context), words[i]);
+        for (int i = 0; i < 4; i++) taken = taken || mentions(mercer_last_error(context), words[i]);
     mercer_dataset_free(data);
     return taken;
 }
@@ -110,7 +109,7 @@ static void test_options(void **state)
     options.features = -1;
     assert_refused(&options, MERCER_ERROR_ARGUMENT, "features");
     options = data_options(text_file("x.svm", "1\n2\n"), NULL);
-    assert_refused(&options, MERCER_ERROR_FORMAT, "no row has an index:value");
+    assert_refused(&options, MERCER_ERROR_FORMAT, "index:value");
     options.features = 2;
     data = open_with(&options);
     assert_samples(data, 2, 2, (double[]){0, 0, 0, 0});
@@ -142,7 +141,7 @@ static void test_claims(void **state)
     mercer_dataset_free(data);
     /* 64 MiB + 89 KiB are needed, 64 MiB + 72 KiB allowed. */
     options = data_options(text_file("x.svm", "1 8400000:2\n2 1:3\n"), NULL);
-    assert_refused(&options, MERCER_ERROR_MEMORY, "number of features");
+    assert_refused(&options, MERCER_ERROR_MEMORY, "features");
     options.features = 8400000;
     mercer_dataset_free(open_with(&options));
 }
@@ -152,24 +151,24 @@ static void test_bad_text(void **state)
     (void)state;
     const mercer_status format = MERCER_ERROR_FORMAT;
     refuse("1 1:1\n1:2 2:3\n", format, "line 2: '1:2'");
-    refuse("1 1:1\n2 2\n", format, "line 2: '2' is not index:value");
-    refuse("1 1:1\n2 x:2\n", format, "line 2: 'x:2' does not begin with an index");
-    refuse("1 1:1\n2 :2\n", format, "line 2: ':2' does not begin with an index");
-    refuse("1 1:1\n2 00000000002:2\n", format, "does not begin with an index");
-    refuse("1 1:1\n2 -1:2\n", format, "does not begin with an index");
-    refuse("1 1:1\n2 2147483648:2\n", format, "does not begin with an index");
-    refuse("1 1:1\n2 99999999999999999999:2\n", format, "does not begin with an index");
-    refuse("1 2:1 2:2\n", format, "line 1: '2:2' has an index that is not larger");
-    refuse("1 2:1 1:2\n", format, "line 1: '1:2' has an index that is not larger");
+    refuse("1 1:1\n2 2\n", format, "line 2: '2' *index:value");
+    refuse("1 1:1\n2 x:2\n", format, "line 2: 'x:2' *begin");
+    refuse("1 1:1\n2 :2\n", format, "line 2: ':2' *begin");
+    refuse("1 1:1\n2 00000000002:2\n", format, "begin*index");
+    refuse("1 1:1\n2 -1:2\n", format, "begin*index");
+    refuse("1 1:1\n2 2147483648:2\n", format, "begin*index");
+    refuse("1 1:1\n2 99999999999999999999:2\n", format, "begin*index");
+    refuse("1 2:1 2:2\n", format, "line 1: '2:2' *larger");
+    refuse("1 2:1 1:2\n", format, "line 1: '1:2' *larger");
     refuse("1 1:\n", format, "line 1: '1:'");
     refuse("1 1:abc\n", format, "line 1: '1:abc'");
     refuse("1 1:nan\n", format, "number");
-    refuse("1 1:1e40\n", format, "outside the range of f32");
-    refuse("1 1:inf\n", format, "outside the range of f32");
+    refuse("1 1:1e40\n", format, "range*f32");
+    refuse("1 1:inf\n", format, "range*f32");
     refuse("1 qid:3 1:1\n", format, "ranking");
     refuse("1,2 1:1\n", format, "several labels");
     refuse("# nothing\n\n", format, "samples");
-    refuse("inf 1:1\n", MERCER_ERROR_DATA, "line 1: the target is infinite");
+    refuse("inf 1:1\n", MERCER_ERROR_DATA, "line 1: *target*infinite");
 }
 
 /* A warning names the first index with values that floats cannot distinguish. */
@@ -178,8 +177,8 @@ static void test_coarse_values(void **state)
     (void)state;
     static const struct {
         const char *text, *says; /* NULL: no warning */
-    } cases[] = {{"1 1:0.5 2:1700000001\n2 1:1 2:1700000050\n", "index 2: numbers such as 1700000050 are rounded"},
-                 {"1 2:1000000.001\n2 2:1000000.002\n", "index 2: numbers such as 1000000.00"},
+    } cases[] = {{"1 1:0.5 2:1700000001\n2 1:1 2:1700000050\n", "index 2: *1700000050*rounded"},
+                 {"1 2:1000000.001\n2 2:1000000.002\n", "index 2: *1000000.00"},
                  {"1 2:1000000.001\n2 1:3\n3 2:1000000.002\n", NULL}, /* 0 is a value, too, so the range is wide */
                  {"1 1:0.1\n2 1:0.1\n", NULL},
                  {"1 1:0.1 3:12.345\n2 1:0.2\n3 1:16777216\n", NULL}};
@@ -193,7 +192,7 @@ static void test_coarse_values(void **state)
 static void test_indices_from_zero(void **state)
 {
     (void)state;
-    static const char says[] = "x.svm: indices count from 0";
+    static const char says[] = "x.svm: *0";
     mercer_dataset_options options = data_options(text_file("x.svm", "1 0:1 2:3\n2 1:4\n"), NULL);
     assert_warning(&options, says);
     options.first = 1; /* the rows without index 0 */

@@ -54,7 +54,7 @@ static void assert_applies(mercer_model *model, mercer_dataset *data, const char
     for (int i = 0; i < 3; i++)
         assert_that(found[i] == (says ? MERCER_ERROR_MISMATCH : MERCER_OK), "function %d: status %d, %s", i, found[i],
                     message);
-    if (says) assert_that(strstr(message, says) != NULL, "'%s', not '%s'", message, says);
+    if (says) assert_that(mentions(message, says), "'%s', not '%s'", message, says);
     mercer_evaluation_free(evaluation);
     mercer_importance_free(importance);
 }
@@ -67,7 +67,7 @@ static void test_origin_of_the_dataset(void **state)
     assert_true(!plain->schema && moved->schema && plain->features == moved->features);
     mercer_model *model = fit(plain);
     assert_applies(model, plain, NULL);
-    assert_applies(model, moved, "open the dataset with the column names of the model");
+    assert_applies(model, moved, "column names");
     static const char *const names[] = {"a", "b"};
     far.columns = names, far.column_count = 2;
     numbers = open_with(&far);
@@ -87,9 +87,8 @@ static void test_origin_of_the_model(void **state)
     mercer_dataset *plain = open_with(&near), *moved = open_with(&far), *other = open_with(&further);
     mercer_model *model = fit(moved);
     assert_applies(model, moved, NULL);
-    assert_applies(model, plain, "read without a schema, but the model has one; open the dataset with the schema of");
-    assert_applies(model, other,
-                   "was encoded by its own schema, but the model has another; open the dataset with the schema of");
+    assert_applies(model, plain, "schema*model*schema of");
+    assert_applies(model, other, "own schema*model*schema of");
     further.schema = near.schema = model_info(model).schema;
     mercer_dataset *read[] = {open_with(&further), open_with(&near)};
     assert_applies(model, read[0], NULL);
@@ -115,7 +114,7 @@ static void test_columns_and_classes(void **state)
     mercer_dataset *data = open_with(&one), *turned = open_with(&two), *renamed = open_with(&three);
     mercer_model *model = fit(data);
     assert_applies(model, data, NULL);
-    assert_applies(model, turned, "column 0 (from 0) is 'b', but the model has 'a' there");
+    assert_applies(model, turned, "column 0 *'b'*'a'");
     mercer_evaluation *evaluation = NULL;
     assert_fails(context, mercer_evaluate(&evaluation, model, renamed, NULL), MERCER_ERROR_MISMATCH,
                  "class 0 (from 0) is 'maybe'");

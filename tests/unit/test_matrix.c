@@ -262,8 +262,7 @@ static void test_finite_finds_the_first(void **state)
             poison(&matrix, i, j, infinite);
             poison(&matrix, 199, 6, infinite); /* a later one */
             char part[96];
-            snprintf(part, sizeof part, "X: element at row %d, column %d (from 0) is %s", (int)i, (int)j,
-                     infinite ? "infinite" : "NaN");
+            snprintf(part, sizeof part, "X: *row %d, column %d *%s", (int)i, (int)j, infinite ? "infinite" : "NaN");
             assert_fails(&context, mrc_check_finite(&context, "X", &matrix, NULL), MERCER_ERROR_DATA, part);
             free(matrix.data);
         }

@@ -204,12 +204,12 @@ static void test_refused_blends(void **state)
         const char *preprocess, *part;
         mercer_switch tune;
         mercer_status status;
-    } cases[] = {{&good, "rank", "unless preprocess is blend", MERCER_OFF, MERCER_ERROR_ARGUMENT},
-                 {&good, NULL, "unless preprocess is blend", MERCER_OFF, MERCER_ERROR_ARGUMENT},
-                 {&good, "blend", "unless tune is off", MERCER_AUTO, MERCER_ERROR_ARGUMENT},
+    } cases[] = {{&good, "rank", "preprocess*blend", MERCER_OFF, MERCER_ERROR_ARGUMENT},
+                 {&good, NULL, "preprocess*blend", MERCER_OFF, MERCER_ERROR_ARGUMENT},
+                 {&good, "blend", "tune*off", MERCER_AUTO, MERCER_ERROR_ARGUMENT},
                  {&flat, "blend", "blend has 1 rows", MERCER_OFF, MERCER_ERROR_SHAPE},
-                 {&few, "blend", "it must be 2 x 5", MERCER_OFF, MERCER_ERROR_SHAPE},
-                 {&negative, "blend", "rank weight of feature 0", MERCER_OFF, MERCER_ERROR_ARGUMENT}};
+                 {&few, "blend", "2 x 5", MERCER_OFF, MERCER_ERROR_SHAPE},
+                 {&negative, "blend", "rank weight*feature 0", MERCER_OFF, MERCER_ERROR_ARGUMENT}};
     mercer_dataset *data = dataset(&of, X, N, D, Y);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         mercer_fit_options options = options_for(&train);
@@ -242,9 +242,9 @@ static void test_refused_metrics(void **state)
     mercer_matrix metric = matrix_of(w, 1, D);
     refuse(&metric, MERCER_ERROR_DATA, "weight 2 (from 0) is -0.5");
     metric = matrix_of(zero, 1, D);
-    refuse(&metric, MERCER_ERROR_DATA, "all weights are 0");
+    refuse(&metric, MERCER_ERROR_DATA, "weights*0");
     metric = matrix_of(nan, D, 1);
-    refuse(&metric, MERCER_ERROR_DATA, "metric: element at row 2, column 0 (from 0) is NaN");
+    refuse(&metric, MERCER_ERROR_DATA, "metric: *row 2, column 0*NaN");
     metric = matrix_of(four, 1, 4);
     refuse(&metric, MERCER_ERROR_SHAPE, "metric is 1 x 4");
     for (int i = 0; i < D; i++) m[i][i] = 1;
@@ -493,14 +493,11 @@ static void test_refused_learning(void **state)
     mercer_kernel function;
     assert_succeeds(context, mercer_kernel_parse(&function, context, "laplace:bandwidth=6"));
     options.kernel.spec = NULL, options.kernel.function = &function;
-    assert_fails(context, mercer_fit_check(context, &options), MERCER_ERROR_ARGUMENT,
-                 "learn_features has no effect with kernel.function");
+    assert_fails(context, mercer_fit_check(context, &options), MERCER_ERROR_ARGUMENT, "learn_features*kernel.function");
     options.kernel.function = NULL, options.kernel.bandwidth = 2, options.kernel.metric = &metric;
-    assert_fails(context, mercer_fit_check(context, &options), MERCER_ERROR_ARGUMENT,
-                 "learn_features has no effect with metric");
+    assert_fails(context, mercer_fit_check(context, &options), MERCER_ERROR_ARGUMENT, "learn_features*metric");
     options.kernel.metric = NULL, options.search.tune = MERCER_OFF;
-    assert_fails(context, mercer_fit_check(context, &options), MERCER_ERROR_ARGUMENT,
-                 "learn_features has no effect with tune off");
+    assert_fails(context, mercer_fit_check(context, &options), MERCER_ERROR_ARGUMENT, "learn_features*tune");
     options.search.tune = MERCER_AUTO;
     assert_succeeds(context, mercer_fit_check(context, &options));
 }

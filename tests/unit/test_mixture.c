@@ -70,12 +70,12 @@ static void test_refusals(void **state)
     mercer_context *context = *state;
     static const struct {
         const char *spec, *message;
-    } cases[] = {{"linear", "kernel linear: exact Shapley values exist only"},
+    } cases[] = {{"linear", "kernel linear: *Shapley"},
                  {"ntk:depth=2", "kernel ntk"},
                  {"polynomial:degree=2", "kernel polynomial"},
-                 {"exppower:bandwidth=1,gamma=0.001", "kernel exppower: its parameters allow no mixture"},
+                 {"exppower:bandwidth=1,gamma=0.001", "kernel exppower: *mixture"},
                  {"rational-quadratic:bandwidth=1,alpha=0.001", "within 1e-8"},
-                 {"gaussian:bandwidth=1e-200", "bandwidth is out of range"}};
+                 {"gaussian:bandwidth=1e-200", "bandwidth*range"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         mercer_kernel kernel;
         mrc_mixture mixture = {0};

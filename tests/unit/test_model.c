@@ -270,7 +270,7 @@ static mercer_status (*true_copy)(mrc_backend *backend, const mercer_matrix *to,
 
 static mercer_status count_copy(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from)
 {
-    if (++copies == refuse_copy) return mrc_fail(backend->context, MERCER_ERROR_INTERNAL, "the device is gone");
+    if (++copies == refuse_copy) return mrc_fail(backend->context, MERCER_ERROR_INTERNAL, "device");
     return true_copy(backend, to, from);
 }
 
@@ -412,7 +412,7 @@ static void test_bad_parts(void **state)
                  "row 1, column 1");
     scores[3] = 2, scores[0] = -1;
     assert_fails(context, mrc_model_set_intervals(model, &lists, 9, MERCER_TASK_REGRESSION), MERCER_ERROR_DATA,
-                 "not ascending from 0");
+                 "ascending");
     lists.dtype = MERCER_U8;
     assert_fails(context, mrc_model_set_intervals(model, &lists, 9, MERCER_TASK_REGRESSION), MERCER_ERROR_DTYPE,
                  "scores");

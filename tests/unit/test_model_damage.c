@@ -123,8 +123,8 @@ static void test_no_model(void **state)
         {"format_version", "1.5", {0}, "format_version"},
         {"format_version", "", {0}, "format_version"},
         {"format_version", "99999999999999999999", {0}, "format_version"},
-        {"format_version", "11", {0}, "written by a newer Mercer"},
-        {"format_version", "999999999", {0}, "written by a newer Mercer"},
+        {"format_version", "11", {0}, "newer Mercer"},
+        {"format_version", "999999999", {0}, "newer Mercer"},
         {"format_version", "1000000000", {0}, "no valid format_version"},
         {"format_version", "1", {0}, "target units"}, /* units, which a reader of version 1 would ignore */
         {"kernel", NULL, {0}, "kernel"},
@@ -151,7 +151,7 @@ static void test_no_model(void **state)
         {"preprocess", "standardise:", {0}, "preprocess"}, /* check-words: allow spelling -ise (file format) */
         {"preprocess", "standardize", {0}, "preprocess"},
         {"preprocess", "scale:factor=nan", {0}, "preprocess"},
-        {"preprocess_folded", "true", {0}, "part of the kernel"},
+        {"preprocess_folded", "true", {0}, "kernel"},
     };
     const forgery tensors[] = {
         {NULL, NULL, {.name = "centers"}, "\"centers\""},
@@ -185,7 +185,7 @@ static void test_no_model(void **state)
         {NULL, NULL, {.name = "origin", .value = VIEW(1, 3, MERCER_F32)}, "origin"},
         {NULL, NULL, {.name = "origin", .value = VIEW(3, 1, MERCER_F64)}, "origin"},
         {NULL, NULL, {.name = "preprocess.shift", .value = VIEW(1, 2, MERCER_F64)}, "preprocess.shift"},
-        {NULL, NULL, {.name = "weights", .value = mrc_view(column, 2, 1, MERCER_F64)}, "weights: element at row 1"},
+        {NULL, NULL, {.name = "weights", .value = mrc_view(column, 2, 1, MERCER_F64)}, "weights: *row 1"},
         {NULL, NULL, {.name = "origin", .value = mrc_view(nans, 1, 3, MERCER_F64)}, "origin"},
         {NULL, NULL, {.name = "metric", .value = VIEW(3, 3, MERCER_F64)}, "metric, which its format_version"},
         {"format_version", "3", {.name = "metric", .value = VIEW(3, 4, MERCER_F64)}, "metric"},
@@ -362,20 +362,20 @@ static void test_numbers_out_of_range(void **state)
         tampering with;
         const char *part;
     } all[] = {
-        {0, {"temperature", .text = "1e-320"}, "temperature: '1e-320' is not a number in 1e-06 .. 1e+06"},
+        {0, {"temperature", .text = "1e-320"}, "temperature: '1e-320'*1e-06 .. 1e+06"},
         {0, {"temperature", .text = "1e-7"}, "temperature"},
         {0, {"temperature", .text = "1e7"}, "temperature"},
         {0, {"temperature", .text = "0"}, "temperature"},
         {0, {"temperature", .text = "1e999"}, "temperature"},
-        {1, {"curvature", .text = "1e-4"}, "curvature: '1e-4' is not a number in 0.001 .. 1e+06"},
+        {1, {"curvature", .text = "1e-4"}, "curvature: '1e-4'*0.001 .. 1e+06"},
         {1, {"curvature", .text = "1e7"}, "curvature"},
         {1, {"curvature", .text = "0"}, "curvature"},
         {1, {"curvature", .text = "nan"}, "curvature"},
         {1, {"temperature", .what = DROPPED}, "no temperature"},
-        {1, {"format_version", .text = "8"}, "curvature of class scores, which its format_version"},
-        {0, {"interval_rows", .text = "1e18"}, "interval_rows: '1e18' is not a number in 1 .. 1e+15"},
+        {1, {"format_version", .text = "8"}, "curvature*format_version"},
+        {0, {"interval_rows", .text = "1e18"}, "interval_rows: '1e18'*1 .. 1e+15"},
         {0, {"interval_rows", .text = "nan"}, "interval_rows"},
-        {1, {"intervals.scores", .set = set_last, .to = 7}, "7 is not a probability"},
+        {1, {"intervals.scores", .set = set_last, .to = 7}, "7 *probability"},
         {0, {"kernel", .text = "laplace:bandwidth=1e-320"}, "bandwidth"},
         {0, {"kernel", .text = "gaussian:bandwidth=1e-305"}, "bandwidth"},
         {0, {"kernel", .text = "gaussian:bandwidth=1e305"}, "bandwidth"},
@@ -388,10 +388,8 @@ static void test_numbers_out_of_range(void **state)
         {1, {"targets.scale", .set = set_first, .to = 1e-160}, "scale 0 (from 0) is 1e-160"},
         {1, {"targets.scale", .set = set_first, .to = 1e160}, "scale 0 (from 0) is 1e+160"},
         {1, {"targets.offset", .set = set_first, .to = -1e305}, "offset 0 (from 0) is -1e+305"},
-        {0,
-         {"preprocess.quantiles", .set = set_last, .to = -1e9},
-         "preprocess.quantiles of feature 4 (from 0) descend"},
-        {1, {"preprocess.factor", .set = set_last, .to = -1}, "preprocess.factor of feature 4 (from 0) is -1"},
+        {0, {"preprocess.quantiles", .set = set_last, .to = -1e9}, "preprocess.quantiles*feature 4 "},
+        {1, {"preprocess.factor", .set = set_last, .to = -1}, "preprocess.factor*feature 4 *-1"},
         {1, {"metric", .set = set_last, .to = 1e200}, "metric is 1e+200"},
     };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
@@ -400,7 +398,7 @@ static void test_numbers_out_of_range(void **state)
         refuse_tampered(path, &all[i].with, all[i].part);
     }
     /* Two equal labels for a model with one output. */
-    check_forgery(&(forgery){"labels", "[\"a\",\"a\"]", {0}, "'a' occurs more than once"}, MERCER_ERROR_FORMAT);
+    check_forgery(&(forgery){"labels", "[\"a\",\"a\"]", {0}, "'a'*once"}, MERCER_ERROR_FORMAT);
 }
 
 static void test_newer_parts(void **state)

@@ -243,7 +243,7 @@ static void test_save_options(void **state)
     mercer_save_options options = {sizeof options, MERCER_U8, 0};
     mrc_store(&z, 3, 2, 0.5);
     assert_fails(context, mercer_model_save(model, in_folder("model"), &options), MERCER_ERROR_DATA,
-                 "centers: element at row 3, column 2");
+                 "centers: *row 3, column 2");
     options = (mercer_save_options){sizeof options, 0, MERCER_F16};
     assert_fails(context, mercer_model_save(model, in_folder("model"), &options), MERCER_ERROR_DTYPE, "weights");
     options = (mercer_save_options){sizeof options, (mercer_dtype)9, 0};

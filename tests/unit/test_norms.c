@@ -127,7 +127,7 @@ static void test_center_methods(void **state)
     assert_succeeds(context, fit_with(&x, &y, "lpq:p=1.4,q=0.9", "rpcholesky", &report));
     assert_succeeds(context, fit_with(&x, &y, "lpq:p=2,q=0.9", "kmeans", &report)); /* its distance is L2 */
     assert_fails(context, fit_with(&x, &y, "laplace-l1", "kmeans", &report), MERCER_ERROR_ARGUMENT, "kmeans");
-    assert_non_null(strstr(mercer_last_error(context), "p = 1"));
+    assert_true(mentions(mercer_last_error(context), "p = 1"));
     mercer_center_options options = MERCER_INIT(mercer_center_options);
     mercer_kernel kernel;
     mercer_matrix z = data_matrix(10, 4, 0, MERCER_F32);
@@ -204,10 +204,8 @@ static void test_refused(void **state)
     double median;
     mercer_kernel inner;
     assert_succeeds(context, mercer_kernel_parse(&inner, context, "linear"));
-    assert_fails(context, mercer_nearest_rows(context, nearest, NULL, &inner, &x, &x), MERCER_ERROR_KERNEL,
-                 "has no distance");
-    assert_fails(context, mercer_median_distance(context, &median, &inner, &x, 0), MERCER_ERROR_KERNEL,
-                 "has no distance");
+    assert_fails(context, mercer_nearest_rows(context, nearest, NULL, &inner, &x, &x), MERCER_ERROR_KERNEL, "distance");
+    assert_fails(context, mercer_median_distance(context, &median, &inner, &x, 0), MERCER_ERROR_KERNEL, "distance");
     mercer_kernel wrong;
     assert_succeeds(context, mercer_kernel_parse(&wrong, context, specs[2]));
     wrong.q = 1.75;

@@ -189,7 +189,7 @@ static void test_columns(void **state)
     }
     /* An ambiguous comma is a decimal comma in a table separated by semicolons; a warning says so. */
     options = table_options("a;y\n1,234 $;1\n2,500 $;2\n");
-    assert_warning(&options, "column 'a': '1,234 $' is read as 1.234, with a decimal comma");
+    assert_warning(&options, "column 'a': '1,234 $'*1.234*comma");
 }
 
 /* Notations are saved in the schema, which is used to read new tables. */
@@ -208,9 +208,9 @@ static void test_new_tables(void **state)
     assert_true(mrc_load(&x, 0, 0) == 1234 && mrc_load(&x, 0, 2) == 31);
     mercer_dataset_free(again);
     options.x = text_file("new.csv", "a;when\n1.23;1/2/2000\n");
-    assert_refused(&options, MERCER_ERROR_DATA, "line 2, column 'a': '1.23' is not a number such as 1.234,5");
+    assert_refused(&options, MERCER_ERROR_DATA, "line 2, column 'a': '1.23'*number*1.234,5");
     options.x = text_file("new.csv", "a;when\n1,5;1/13/2000\n");
-    assert_refused(&options, MERCER_ERROR_DATA, "line 2, column 'when': '1/13/2000' is not a date such as d/m/Y");
+    assert_refused(&options, MERCER_ERROR_DATA, "line 2, column 'when': '1/13/2000'*date*d/m/Y");
     free(schema);
     mercer_dataset_free(data);
 }
@@ -254,14 +254,10 @@ static void test_few(void **state)
     (void)state;
     static const struct {
         const char *format, *bad, *says;
-    } cases[] = {
-        {"2020-01-%02d", "2020-02-30", "line 61, column 'a': '2020-02-30' is not a date, but 59 of 60 values are"},
-        {"%02d/01/2020", "30/02/2020", "line 61, column 'a': '30/02/2020' is not a date, but 59 of 60"},
-        {"$%d.50", "n/k",
-         "line 61, column 'a': 'n/k' is not a number, but 59 of 60 values are; if it means "
-         "\"no value\", add --missing='n/k'; if these are categories, add --columns "
-         "'a:category'"},
-        {"%d %%", "0.25", "line 61, column 'a': '0.25' is not a number"}};
+    } cases[] = {{"2020-01-%02d", "2020-02-30", "line 61, column 'a': '2020-02-30'*date*59 of 60"},
+                 {"%02d/01/2020", "30/02/2020", "line 61, column 'a': '30/02/2020'*date*59 of 60"},
+                 {"$%d.50", "n/k", "line 61, column 'a': 'n/k'*number*59 of 60*--missing='n/k'*--columns 'a:category'"},
+                 {"%d %%", "0.25", "line 61, column 'a': '0.25'*number"}};
     char text[8192];
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         mercer_dataset_options options = table_options(nearly(cases[i].format, 60, cases[i].bad, text));
@@ -300,7 +296,7 @@ static void test_order_of_dates(void **state)
         mercer_dataset_free(data);
     }
     options.kinds = "a:number";
-    assert_refused(&options, MERCER_ERROR_DATA, "line 2, column 'a': '1/2/2000' is not a number");
+    assert_refused(&options, MERCER_ERROR_DATA, "line 2, column 'a': '1/2/2000'*number");
     options = table_options("a,y\n$5,1\n$7.5,2\n");
     options.kinds = "a:number"; /* "number" accepts any notation */
     mercer_dataset *data = open_with(&options);
@@ -334,7 +330,7 @@ static void test_many_values(void **state)
     /* More distinct values came before it than are counted. */
     sprintf(at, "oops,w1,1\n");
     options.x = text_file("n.csv", text);
-    assert_refused(&options, MERCER_ERROR_DATA, "line 70002, column 'a': 'oops' is not a number such as $1,234.5");
+    assert_refused(&options, MERCER_ERROR_DATA, "line 70002, column 'a': 'oops'*number*$1,234.5");
     free(text);
 }
 
@@ -386,10 +382,7 @@ static void test_targets_that_are_not_classes(void **state)
     char text[8192], *at = text + sprintf(text, "a,y\n");
     for (int i = 0; i < 100; i++) at += sprintf(at, "%d,w%d\n", i, i % 60);
     mercer_dataset_options options = target_options(text);
-    assert_refused(
-        &options, MERCER_ERROR_DATA,
-        "t.csv: the target has 60 distinct strings in 100 rows, such as 'w0'; if these are numbers, write them "
-        "as 1234.5; if they are classes, add --task classification");
+    assert_refused(&options, MERCER_ERROR_DATA, "t.csv: *target*60*100 rows*'w0'*1234.5*--task classification");
     options.task = MERCER_TASK_CLASSIFICATION;
     mercer_dataset *data = open_with(&options);
     assert_int_equal(about(data).outputs, 60);
@@ -403,9 +396,7 @@ static void test_targets_that_are_not_classes(void **state)
     at = text + sprintf(text, "a,y\n");
     for (int i = 0; i < 100; i++) at += sprintf(at, i == 40 ? "%d,oops\n" : "%d,%d.5\n", i, i % 30);
     options = target_options(text);
-    assert_refused(&options, MERCER_ERROR_DATA,
-                   "t.csv: line 42: target 'oops' is not a number, but 99 of 100 are; if it means \"no value\", add "
-                   "--missing='oops'");
+    assert_refused(&options, MERCER_ERROR_DATA, "t.csv: line 42: target 'oops'*number*99 of 100*--missing='oops'");
     options.missing = "oops";
     data = open_with(&options);
     assert_int_equal(about(data).task, MERCER_TASK_REGRESSION);
@@ -437,7 +428,7 @@ static void test_many_targets(void **state)
     mercer_dataset_free(data);
     strcpy(at, "w1,oops\n");
     options = target_options(text);
-    assert_refused(&options, MERCER_ERROR_DATA, "line 11002: target 'oops' is not a number such as $1,234.5");
+    assert_refused(&options, MERCER_ERROR_DATA, "line 11002: target 'oops'*number*$1,234.5");
     free(schema);
     free(text);
 }

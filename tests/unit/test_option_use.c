@@ -91,13 +91,14 @@ static outcome try_option(const task *t, const char *solver, const char *project
     assert_succeeds(context, try_training(t, &without, &a, &first) ? MERCER_OK : MERCER_ERROR_ARGUMENT);
     if (!try_training(t, &with, &b, &second)) {
         const char *message = mercer_last_error(context);
-        assert_that(strstr(message, row->name) && strstr(message, solver), "%s, %s: %s", solver, row->name, message);
-        assert_that(strstr(message, "use one of: ") && strstr(message, "ep4"), "%s", message);
+        assert_that(mentions(message, row->name) && mentions(message, solver), "%s, %s: %s", solver, row->name,
+                    message);
+        assert_that(mentions(message, "ep4"), "%s", message);
         free(a.a);
         return REFUSED;
     }
-    snprintf(said, sizeof said, ": %s has no effect\n", row->name);
-    bool mentioned = strstr(second.text, said) != NULL, same = dense_distance(a, b) == 0;
+    snprintf(said, sizeof said, ": %s ", row->name);
+    bool mentioned = mentions(second.text, said), same = dense_distance(a, b) == 0;
     assert_that(mentioned == same, "%s, %s, %s: %s, but %s", solver, second.projector, row->name,
                 same ? "changes nothing" : "changes the weights", mentioned ? "is mentioned" : "is not mentioned");
     free(a.a), free(b.a);
@@ -151,8 +152,8 @@ static void test_mentions(void **state)
     options.projector_block = 4, options.projector_passes = 2;
     assert_true(try_training(&t, &options, &weights, &plan));
     assert_string_equal(plan.projector, "exact");
-    assert_non_null(strstr(plan.text, "warning: projector exact: projector_passes "));
-    assert_non_null(strstr(plan.text, "warning: projector exact: projector_block "));
+    assert_true(mentions(plan.text, "warning: projector exact: projector_passes "));
+    assert_true(mentions(plan.text, "warning: projector exact: projector_block "));
     free(weights.a);
     options = base_of("direct", NULL);
     options.epochs = 2, options.batch = 8, options.cache = MERCER_ON;
@@ -160,14 +161,14 @@ static void test_mentions(void **state)
     assert_true(try_training(&t, &options, &weights, &plan));
     static const char *const lines[] = {"warning: solver direct: epochs ", "warning: solver direct: batch ",
                                         "\nsolver direct: cache "};
-    for (int i = 0; i < 3; i++) assert_that(strstr(plan.text, lines[i]), "%s is not in\n%s", lines[i], plan.text);
+    for (int i = 0; i < 3; i++) assert_that(mentions(plan.text, lines[i]), "%s is not in\n%s", lines[i], plan.text);
     free(weights.a);
     options.patience = 1; /* early stopping without anything to stop is refused */
     assert_false(try_training(&t, &options, &weights, &plan));
     options.solver = "cg"; /* cg supports the last two */
     assert_true(try_training(&t, &options, &weights, &plan));
-    assert_null(strstr(plan.text, "patience"));
-    assert_null(strstr(plan.text, ": cache "));
+    assert_false(mentions(plan.text, "patience"));
+    assert_false(mentions(plan.text, ": cache "));
     free(weights.a);
     task_close(&t);
 }
@@ -184,7 +185,7 @@ static void test_converge(void **state)
     options.converge = MERCER_ON;
     assert_succeeds(context, mercer_plan_shape(context, &plan, &shape, &options));
     assert_true(mercer_solver_kind_of(plan.solver) != MERCER_SOLVER_BATCHES);
-    assert_non_null(strstr(plan.text, "ep4 does not support converge"));
+    assert_true(mentions(plan.text, "ep4 *converge"));
     options.memory = (int64_t)1 << 24;
     assert_fails(context, mercer_plan_shape(context, &plan, &shape, &options), MERCER_ERROR_MEMORY, "cg");
     options.solver = "ep4";

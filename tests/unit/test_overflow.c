@@ -49,15 +49,15 @@ static void test_training_names_the_kernel(void **state)
         mercer_train_options options = options_for(solvers[s]);
         task data = scaled_task("linear", 1e30, MERCER_F32);
         refuse_training(&data, &options, "centers: row");
-        refuse_training(&data, &options, "values of the linear kernel overflow f32");
-        refuse_training(&data, &options, "or compute in f64");
+        refuse_training(&data, &options, "linear*overflow f32");
+        refuse_training(&data, &options, "f64");
         task_close(&data);
         data = scaled_task("polynomial:degree=9", 3e4, MERCER_F32);
-        refuse_training(&data, &options, "values of the polynomial kernel overflow f32");
-        refuse_training(&data, &options, "lower the degree");
+        refuse_training(&data, &options, "polynomial*overflow f32");
+        refuse_training(&data, &options, "degree");
         task_close(&data);
         data = scaled_task("linear", 1e200, MERCER_F64);
-        refuse_training(&data, &options, "values of the linear kernel overflow f64");
+        refuse_training(&data, &options, "linear*overflow f64");
         task_close(&data);
     }
 }
@@ -171,7 +171,7 @@ static void test_no_tensor_is_spoiled(void **state)
         }
     ((double *)model->weights.data)[0] = 1e300; /* finite, but too large for the requested type */
     mercer_save_options options = {.struct_size = sizeof options, .weights = MERCER_F32};
-    assert_fails(context, mercer_model_save(model, path, &options), MERCER_ERROR_DATA, "too large for f32");
+    assert_fails(context, mercer_model_save(model, path, &options), MERCER_ERROR_DATA, "f32");
     assert_int_equal(folder_count(), 0);
     assert_succeeds(context, mercer_model_save(model, path, NULL));
     folder_close();
@@ -192,9 +192,8 @@ static void test_predictions(void **state)
     mercer_matrix weights = model_info(model).weights;
     for (int64_t j = 0; j < P; j++) data_store(&weights, j, 0, mrc_load(&data.z, j, 0) > 0 ? 3e38 : -3e38);
     data_store(&data.x, 0, 0, 100);
-    assert_fails(context, mercer_model_predict(model, &F, &data.x), MERCER_ERROR_NUMERIC, "predictions are not finite");
-    assert_fails(context, mercer_model_classify(model, labels, &data.x), MERCER_ERROR_NUMERIC,
-                 "predictions are not finite");
+    assert_fails(context, mercer_model_predict(model, &F, &data.x), MERCER_ERROR_NUMERIC, "finite");
+    assert_fails(context, mercer_model_classify(model, labels, &data.x), MERCER_ERROR_NUMERIC, "finite");
     data_store(&data.x, 5, 1, 1e25);
     assert_fails(context, mercer_model_predict(model, &F, &data.x), MERCER_ERROR_DATA, "X: row 5 ");
     assert_fails(context, mercer_model_classify(model, labels, &data.x), MERCER_ERROR_DATA, "X: row 5 ");

@@ -87,8 +87,7 @@ static void test_zstd(void **state)
     mercer_dataset *dataset = NULL;
     options.target = "label";
     if (mercer_dataset_open(&dataset, context, &options) != MERCER_OK) {
-        assert_refused(&options, MERCER_ERROR_FORMAT,
-                       "is compressed with zstd (6), but Mercer was built without libzstd");
+        assert_refused(&options, MERCER_ERROR_FORMAT, "zstd (6)*libzstd");
         return;
     }
     mercer_dataset_free(dataset);
@@ -107,18 +106,18 @@ static void test_files(void **state)
     assert_int_equal(data->rows, 20);
     mercer_dataset_free(data);
     byte_file("p-3.parquet", bytes, read_corpus("nested", bytes));
-    assert_refused(&options, MERCER_ERROR_SHAPE, "files of one dataset must have the same columns");
+    assert_refused(&options, MERCER_ERROR_SHAPE, "columns");
     options = data_options(corpus("nested.parquet"), NULL);
     options.target = "label";
-    assert_refused(&options, MERCER_ERROR_FORMAT, "nested.parquet: column 'pair' is a list, which cannot be used");
+    assert_refused(&options, MERCER_ERROR_FORMAT, "nested.parquet: column 'pair'*list");
     options.kinds = "pair:drop";
-    assert_refused(&options, MERCER_ERROR_FORMAT, "column 'point' is a struct, which cannot be used");
+    assert_refused(&options, MERCER_ERROR_FORMAT, "column 'point'*struct");
     options.kinds = "pair:drop,point:drop";
     data = open_with(&options);
     assert_int_equal(about(data).features, 1);
     mercer_dataset_free(data);
     options.header = MERCER_OFF;
-    assert_refused(&options, MERCER_ERROR_ARGUMENT, "columns have names; remove the option header");
+    assert_refused(&options, MERCER_ERROR_ARGUMENT, "option header");
 }
 
 /* A file of targets: its only column, or a named one. */
@@ -160,10 +159,10 @@ static void test_cut(void **state)
     uint32_t length = UINT32_MAX;
     memcpy(bytes + size - 8, &length, 4);
     mercer_dataset_options options = data_options(byte_file("x.parquet", bytes, size), NULL);
-    assert_refused(&options, MERCER_ERROR_FORMAT, "its footer is larger than the file");
+    assert_refused(&options, MERCER_ERROR_FORMAT, "footer");
     memcpy(bytes, "PARE", 4);
     byte_file("x.parquet", bytes, size);
-    assert_refused(&options, MERCER_ERROR_FORMAT, "encrypted Parquet file, which is not supported");
+    assert_refused(&options, MERCER_ERROR_FORMAT, "encrypted");
 }
 
 /* Any byte may be wrong: the result is a dataset or an error. */

@@ -283,17 +283,17 @@ static void test_names(void **state)
     mercer_dataset_options options = data_options(all_of("missing"), NULL);
     assert_refused(&options, MERCER_ERROR_MISSING, "missing: cannot open");
     options.x = all_of("z*.npy");
-    assert_refused(&options, MERCER_ERROR_MISSING, "z*.npy: no file matches this pattern");
+    assert_refused(&options, MERCER_ERROR_MISSING, "z*.npy: *pattern");
     options.x = all_of("none/z*.npy");
     assert_refused(&options, MERCER_ERROR_MISSING, "none/z*.npy");
     options.x = all_of("n*e/z.npy");
     assert_refused(&options, MERCER_ERROR_MISSING, "n*e/z.npy: cannot open");
     rows_file("x.npy", samples, "<f4", D, 0, N);
     options.x = all_of("x.npy"), options.y = all_of("y*");
-    assert_refused(&options, MERCER_ERROR_MISSING, "y*: no file matches");
+    assert_refused(&options, MERCER_ERROR_MISSING, "y*: *file");
     assert_int_equal(mkdir(in_folder("x"), 0777), 0);
     options.x = all_of("x*"), options.y = NULL;
-    assert_refused(&options, MERCER_ERROR_IO, "x: is a folder");
+    assert_refused(&options, MERCER_ERROR_IO, "x: *folder");
     assert_int_equal(rmdir(in_folder("x")), 0);
     options.x = all_of("*.npy"); /* a pattern with one match is treated like one file */
     mercer_dataset *data = open_with(&options);
@@ -309,26 +309,26 @@ static void test_refused(void **state)
     mercer_dataset_options options = data_options(all_of("part-*"), NULL);
     rows_file("part-1", samples, "<f4", D, 0, 10);
     rows_file("part-2", samples, "<f4", D - 1, 0, 10);
-    assert_refused(&options, MERCER_ERROR_SHAPE, "part-2: has rows of 4 f32, but ");
+    assert_refused(&options, MERCER_ERROR_SHAPE, "part-2: *4 f32");
     assert_refused(&options, MERCER_ERROR_SHAPE, "rows of 5 f32");
     rows_file("part-2", values, "<f8", D, 0, 10);
-    assert_refused(&options, MERCER_ERROR_DTYPE, "part-2: has rows of 5 f64, but ");
+    assert_refused(&options, MERCER_ERROR_DTYPE, "part-2: *5 f64");
     plain_file("part-2", "<f4", false, "2, 5, 1", samples, 40);
-    assert_refused(&options, MERCER_ERROR_SHAPE, "part-2: has rows of 5 x 1 f32, but ");
+    assert_refused(&options, MERCER_ERROR_SHAPE, "part-2: *5 x 1 f32");
     plain_file("part-2", "<f4", false, "10, 5", samples, 199);
-    assert_refused(&options, MERCER_ERROR_FORMAT, "200 bytes from offset");
+    assert_refused(&options, MERCER_ERROR_FORMAT, "200 bytes*offset");
     plain_file("part-2", "<f4", false, "0, 0", samples, 0);
     assert_refused(&options, MERCER_ERROR_FORMAT, "part-2");
     byte_file("part-2", "", 0);
-    assert_refused(&options, MERCER_ERROR_FORMAT, "part-2: the file is empty");
+    assert_refused(&options, MERCER_ERROR_FORMAT, "part-2: *empty");
     text_file("part-2", "1,2,3,4,5\n");
     assert_refused(&options, MERCER_ERROR_MISMATCH, "part-2: is csv, but ");
     byte_file("part-2", "PK\3\4....", 8);
-    assert_refused(&options, MERCER_ERROR_FORMAT, "part-2: is a zip archive");
+    assert_refused(&options, MERCER_ERROR_FORMAT, "part-2: *zip");
     rows_file("part-2", samples, "<f4", D, 0, 0), rows_file("part-1", samples, "<f4", D, 0, 0);
     assert_refused(&options, MERCER_ERROR_FORMAT, "part-*");
     byte_file("part-1", "", 0), byte_file("part-2", "", 0);
-    assert_refused(&options, MERCER_ERROR_FORMAT, "part-1: the file is empty");
+    assert_refused(&options, MERCER_ERROR_FORMAT, "part-1: *empty");
     byte_file("part-2", "\x1f\x8b.....", 7);
     assert_refused(&options, MERCER_ERROR_FORMAT, "part-2: gzip data");
 }
@@ -344,15 +344,15 @@ static void test_refused_targets(void **state)
     cut("label", classes, "<i8", 1, rows);
     classes[17] = 5, cut("label", classes, "<i8", 1, rows), classes[17] = 3 * (17 * 17 % 7);
     options.labels = labels, options.label_count = 4;
-    assert_refused(&options, MERCER_ERROR_DATA, "label-2.npy: element 7 (from 0): label '5' is not one of");
+    assert_refused(&options, MERCER_ERROR_DATA, "label-2.npy: element 7 *'5'");
     cut("value", values, "<f8", 2, rows);
     options = data_options(all_of("part-*"), all_of("value-*"));
     mercer_dataset_free(open_with(&options));
     double kept = values[2 * 13 + 1];
     values[2 * 13 + 1] = NAN, cut("value", values, "<f8", 2, rows), values[2 * 13 + 1] = kept;
-    assert_refused(&options, MERCER_ERROR_DATA, "value-2.npy: element at row 3, column 1 (from 0) is NaN");
+    assert_refused(&options, MERCER_ERROR_DATA, "value-2.npy: *row 3, column 1 *NaN");
     rows_file("value-2.npy", samples, "<f4", 2, 0, 30);
-    assert_refused(&options, MERCER_ERROR_DTYPE, "value-2.npy: has rows of 2 f32, but ");
+    assert_refused(&options, MERCER_ERROR_DTYPE, "value-2.npy: *2 f32");
 }
 
 /* Two unchanged files are not enough for the same fingerprint: a missing or a changed file changes it. */

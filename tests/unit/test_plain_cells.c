@@ -197,11 +197,11 @@ static void test_first_wrong(void **state)
     static const struct {
         int row, column;
         const char *cell, *says;
-    } wrong[] = {{40, 1, "inf", "line 42, column 'b': 'inf' is outside the range of f32"},
+    } wrong[] = {{40, 1, "inf", "line 42, column 'b': 'inf'*range*f32"},
                  {39, 2, "1e300", "line 41, column 'c': '1e300' is outside"},
-                 {39, 0, "w", "line 41, column 'a': 'w' is not a number"},
-                 {7, 2, "v", "line 9, column 'c': 'v' is not a number"},
-                 {5, 3, "nan", "line 7: the target is"}};
+                 {39, 0, "w", "line 41, column 'a': 'w'*number"},
+                 {7, 2, "v", "line 9, column 'c': 'v'*number"},
+                 {5, 3, "nan", "line 7: *target"}};
     static char all[1 << 14], cells[200][4][8];
     (void)state;
     for (int i = 0; i < 200; i++)
@@ -222,7 +222,7 @@ static void test_first_wrong(void **state)
     memcpy(line, "1,", 2);
     mercer_dataset_options options = data_options(text_file("wrong.csv", all), NULL);
     options.target = "t";
-    assert_refused(&options, MERCER_ERROR_FORMAT, "line 3 has more columns than the first line, which has 4");
+    assert_refused(&options, MERCER_ERROR_FORMAT, "line 3*more*4");
 }
 
 int main(void)

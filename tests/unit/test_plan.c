@@ -84,7 +84,7 @@ static void test_heavy_sample(void **state)
     request.unevenness *= 1.01;
     assert_succeeds(context, make_plan(context, &plan, &request));
     assert_string_equal(plan.public_plan.solver, "cg");
-    assert_non_null(strstr(plan.public_plan.text, "ep4 would take short steps"));
+    assert_true(mentions(plan.public_plan.text, "ep4"));
     options.memory = GIB;
     assert_succeeds(context, make_plan(context, &plan, &request));
     assert_string_equal(plan.public_plan.solver, "ep4");
@@ -102,7 +102,7 @@ static void test_preconditioner(void **state)
     assert_succeeds(context, make_plan(context, &plan, &request));
     assert_true(plan.preconditioner_sizes.basis > 0 && plan.preconditioner_sizes.stored == MERCER_F16);
     assert_true(plan.public_plan.cache_data == MRC_CACHE_HALF && plan.public_plan.batch < MRC_READ_ROWS);
-    assert_non_null(strstr(plan.public_plan.text, "polynomial"));
+    assert_true(mentions(plan.public_plan.text, "polynomial"));
     int64_t preconditioner = plan.public_plan.bytes;
     options.lambda = 1e-3; /* a ridge needs a product with K(Z,Z) itself */
     assert_succeeds(context, make_plan(context, &plan, &request));
@@ -112,7 +112,7 @@ static void test_preconditioner(void **state)
     assert_succeeds(context, make_plan(context, &plan, &request));
     assert_true(plan.preconditioner_sizes.basis == 0 && plan.public_plan.cache_data == 1 &&
                 plan.public_plan.bytes > preconditioner);
-    assert_null(strstr(plan.public_plan.text, "polynomial"));
+    assert_false(mentions(plan.public_plan.text, "polynomial"));
     options.memory = GIB / 2; /* the factor would take 0.37 GiB of it */
     assert_succeeds(context, make_plan(context, &plan, &request));
     assert_true(plan.preconditioner_sizes.basis > 0);
@@ -229,14 +229,14 @@ static void test_text(void **state)
                                  "s = 555",   "q = 44",  "2 passes",  "carried", "4 epochs", "0.80",
                                  "averaging", "ep4",     "polish: 3", "flops"};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        assert_that(strstr(plan.public_plan.text, parts[i]), "'%s' is missing in:\n%s", parts[i],
+        assert_that(mentions(plan.public_plan.text, parts[i]), "'%s' is missing in:\n%s", parts[i],
                     plan.public_plan.text);
     assert_int_equal(plan.public_plan.nystrom, 777);
     assert_int_equal(plan.public_plan.projector_block > 0, 1);
     assert_true(plan.public_plan.bytes > 0 && plan.public_plan.flops > 0 && plan.public_plan.seconds > 0);
     options.eigenpairs = 400;
     assert_succeeds(context, plan_for(&plan, (sizes){50000, 2000, 20, 3}, &options));
-    assert_non_null(strstr(plan.public_plan.text, "warning")); /* above p/10: warn about bias */
+    assert_true(mentions(plan.public_plan.text, "warning")); /* above p/10: warn about bias */
     options.eigenpairs = -1;
     assert_succeeds(context, plan_for(&plan, (sizes){50000, 2000, 20, 3}, &options));
     assert_int_equal(plan.public_plan.eigenpairs, 0);
@@ -299,18 +299,21 @@ static void test_no_option_is_ignored(void **state)
             options.solver = NULL;
             assert_succeeds(context, plan_for(&plan, of, &options));
             assert_string_equal(plan.public_plan.solver, "ep4");
-            assert_non_null(strstr(plan.public_plan.text, "direct does not support"));
+            assert_true(mentions(plan.public_plan.text, "direct") && mentions(plan.public_plan.text, name));
         }
     mercer_train_options options = options_for("direct");
     options.average = options.decay = options.carry = MERCER_OFF, options.eigenpairs = -1; /* direct does this anyway */
     assert_succeeds(context, plan_for(&plan, of, &options));
-    assert_null(strstr(plan.public_plan.text, "no use"));
+    assert_int_equal(plan.warning_count, 0);
     options.epochs = 3;
     assert_succeeds(context, plan_for(&plan, of, &options));
-    assert_non_null(strstr(plan.public_plan.text, ": epochs "));
+    assert_true(mentions(plan.public_plan.text, ": epochs "));
+    assert_int_equal(plan.warning_count, 1);
+    assert_string_equal(plan.warnings[0].field, "epochs");
     options.solver = "cg";
     assert_succeeds(context, plan_for(&plan, of, &options));
-    assert_null(strstr(plan.public_plan.text, "no use"));
+    assert_false(mentions(plan.public_plan.text, ": epochs "));
+    assert_int_equal(plan.warning_count, 0);
 }
 
 /* Every instruction set has a rate, and a better instruction set never has a lower one. */
@@ -385,7 +388,7 @@ static void test_budgets(void **state)
         for (options.memory = 1 << 16; options.memory <= 1024 * GIB; options.memory *= 8) {
             mercer_status status = plan_for(&plan, of, &options);
             assert_true(status == MERCER_OK || status == MERCER_ERROR_MEMORY);
-            if (status != MERCER_OK) assert_non_null(strstr(mercer_last_error(context), "memory"));
+            if (status != MERCER_OK) assert_true(mentions(mercer_last_error(context), "memory"));
             assert_that(status == MERCER_OK || !before, "n %d p %d: %lld bytes are refused, less was fine", (int)of.n,
                         (int)of.p, (long long)options.memory);
             before = before || status == MERCER_OK;
@@ -449,14 +452,14 @@ static void test_device_budget(void **state)
     assert_succeeds(context, plan_on_device(&plan, of, &options));
     assert_true(plan.budget < device_free && plan.budget > device_free * 9 / 10);
     assert_true(plan.public_plan.bytes <= plan.budget);
-    assert_non_null(strstr(plan.public_plan.text, "of the device"));
+    assert_true(mentions(plan.public_plan.text, "device"));
     options.memory = plan.budget, options.cache = MERCER_OFF, options.batch = 4096;
     assert_succeeds(context, plan_on_device(&plan, of, &options));
     assert_succeeds(context, plan_for(&host, of, &options));
     int64_t own = of.p * of.d * 4 + 2 * of.p * of.d; /* the centers, and the device's copy of them */
     int64_t tiles = 4 * ((6 << 20) + 812 * 4 * of.d + 512 * 32 * of.c);
     assert_true(plan.public_plan.bytes >= host.public_plan.bytes - tiles + own);
-    assert_non_null(strstr(plan.public_plan.text, "given"));
+    assert_true(mentions(plan.public_plan.text, "given"));
     device_free = 600 << 20; /* the margin is at most half of the memory */
     options.memory = 0;
     assert_succeeds(context, plan_on_device(&plan, (sizes){1000, 100, 5, 2}, &options));
@@ -466,14 +469,13 @@ static void test_device_budget(void **state)
 /* The p that an error message names fits; one more center does not. */
 static void check_named(sizes of, const mercer_train_options *options, bool device)
 {
-    static const char *const says = "the largest p that fits is ";
     mrc_plan plan;
     mercer_status status = device ? plan_on_device(&plan, of, options) : plan_for(&plan, of, options);
     assert_that(status == MERCER_ERROR_MEMORY, "%s on %s: %s", options->solver ? options->solver : "auto",
                 device ? "device" : "host", plan.public_plan.text);
-    const char *found = strstr(mercer_last_error(context), says);
+    const char *found = strstr(mercer_last_error(context), "largest p ");
     assert_that(found, "%s", mercer_last_error(context));
-    int64_t most = strtoll(found + strlen(says), NULL, 10);
+    int64_t most = strtoll(found + strcspn(found, "0123456789"), NULL, 10);
     assert_true(most > 0 && most < of.p);
     bool samples = options->solver && strcmp(options->solver, "ep2") == 0;
     for (int more = 0; more < 2; more++) {
@@ -501,8 +503,7 @@ static void test_largest_p(void **state)
     mrc_plan plan;
     mercer_train_options options = options_for("ep4");
     device_free = 1 << 20;
-    assert_fails(context, plan_on_device(&plan, (sizes){1000, 100, 5, 2}, &options), MERCER_ERROR_MEMORY,
-                 "no number of centers");
+    assert_fails(context, plan_on_device(&plan, (sizes){1000, 100, 5, 2}, &options), MERCER_ERROR_MEMORY, "centers");
 }
 
 /*
@@ -554,7 +555,7 @@ static void test_measured_peak(void **state)
                 } else {
                     refused++;
                     assert_that(status == MERCER_ERROR_MEMORY, "%s: %s", name, mercer_last_error(own));
-                    assert_non_null(strstr(mercer_last_error(own), "budget"));
+                    assert_true(mentions(mercer_last_error(own), "budget"));
                 }
                 mercer_trainer_free(trainer);
                 mercer_source_free(&source);
@@ -586,7 +587,7 @@ static void test_half_only_where_float_does_not_fit(void **state)
     options.memory = budget_for_half(&plan, of);
     assert_succeeds(context, plan_for(&plan, of, &options));
     assert_int_equal(plan.public_plan.cache_data, MRC_CACHE_HALF);
-    assert_non_null(strstr(plan.public_plan.text, "half precision"));
+    assert_true(mentions(plan.public_plan.text, "half precision"));
     assert_true(plan.public_plan.bytes <= options.memory);
     mrc_plan_request request = request_for(of, &options);
     request.bounded = false; /* values that half precision may not represent */

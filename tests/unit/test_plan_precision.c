@@ -45,7 +45,7 @@ static mercer_status round_off(mrc_backend *backend, const mrc_pair *pair, const
 {
     if (!pair->half || status != MERCER_OK) return status;
     rounded_products++;
-    if (fate != MERCER_OK) return mrc_fail(backend->context, fate, "arithmetic fast: a coordinate is too far away");
+    if (fate != MERCER_OK) return mrc_fail(backend->context, fate, "arithmetic fast: coordinate 7");
     for (int64_t i = 0; i < y->rows; i++)
         for (int64_t j = 0; j < y->cols; j++)
             data_store(y, i, j, mrc_load(y, i, j) * (1 + share * (((i + j) & 1) ? 1 : -1)));
@@ -113,19 +113,20 @@ static mrc_plan_request request_for(const mercer_train_options *options)
                               .farthest = 3};
 }
 
-/* Makes a plan and checks that its text has a line beginning with `says` ("": no line about arithmetic). Returns
+/* Makes a plan and checks that its line about arithmetic mentions `says` ("": no such line). Returns
    whether the plan uses half precision. */
 static bool takes_half(const mrc_plan_request *request, const char *says)
 {
     mrc_plan plan;
     assert_succeeds(context, make_plan(context, &plan, request));
-    const char *line = strstr(plan.public_plan.text, "arithmetic ");
-    assert_that(says[0] ? line && strncmp(line, says, strlen(says)) == 0 : !line, "'%s' is not in\n%s", says,
-                plan.public_plan.text);
+    char line[256] = "";
+    const char *found = strstr(plan.public_plan.text, "arithmetic ");
+    if (found) snprintf(line, sizeof line, "%.*s", (int)strcspn(found, "\n"), found);
+    assert_that(says[0] ? mentions(line, says) : !found, "'%s' is not in\n%s", says, plan.public_plan.text);
     return plan.half_chosen;
 }
 
-static const char *const FAST = "arithmetic fast: the error, about 3.1e-04, is below the limit of 4.1e-03";
+static const char *const FAST = "arithmetic fast: *3.1e-04*4.1e-03";
 
 static void test_solvers(void **state)
 {
@@ -137,7 +138,7 @@ static void test_solvers(void **state)
         mrc_plan_request request = request_for(&options);
         if (row->traits & MRC_NEEDS_SAMPLES) request.p = request.n, request.on_samples = true;
         bool iterates = !(row->traits & MRC_CONVERGES);
-        assert_true(takes_half(&request, iterates ? FAST : "arithmetic accurate: the solver reaches") == iterates);
+        assert_true(takes_half(&request, iterates ? FAST : "arithmetic accurate: *solver") == iterates);
     }
 }
 
@@ -163,15 +164,15 @@ static void test_reasons(void **state)
     bad = good, bad.gains_by_half = false;
     assert_false(takes_half(&bad, ""));
     bad = good, bad.farthest = 501;
-    assert_false(takes_half(&bad, "arithmetic accurate: a coordinate is 501 bandwidths from the origin"));
+    assert_false(takes_half(&bad, "arithmetic accurate: *501 bandwidths"));
     bad.farthest = 500;
     assert_true(takes_half(&bad, FAST));
     bad = good, bad.coordinates = 200;
-    assert_false(takes_half(&bad, "arithmetic accurate: the error of half precision, 5.6e-03, "));
+    assert_false(takes_half(&bad, "arithmetic accurate: *5.6e-03"));
     bad.points = MERCER_U8, bad.farthest = 501; /* distances of bytes are exact */
     assert_true(takes_half(&bad, "arithmetic fast: the error, about 2.8e-04"));
     bad = good, bad.n = 12000000;
-    assert_false(takes_half(&bad, "arithmetic accurate: the error of half precision, 3.1e-04, "));
+    assert_false(takes_half(&bad, "arithmetic accurate: *3.1e-04"));
     bad.n = 10000000;
     assert_true(takes_half(&bad, "arithmetic fast"));
     good.machine.arithmetic = MRC_ACCURATE; /* accurate arithmetic was requested */
@@ -275,7 +276,7 @@ static dense train_accurately(const task *t, const mercer_train_options *options
     context->arithmetic = MRC_ACCURATE;
     dense out = train_off(t, options, ranks, 0.5, MERCER_OK, &report);
     context->arithmetic = MRC_BY_PLAN;
-    assert_true(rounded_products == 0 && !strstr(report.plan->text, "arithmetic"));
+    assert_true(rounded_products == 0 && !mentions(report.plan->text, "arithmetic"));
     return out;
 }
 
@@ -295,14 +296,14 @@ static void test_check(void **state)
             options.validation_Y = held ? &y : NULL; /* with targets that the model cannot explain */
             dense accurate = train_accurately(&t, &options, ranks);
             dense kept = train_off(&t, &options, ranks, 1e-4, MERCER_OK, &report);
-            assert_non_null(strstr(report.plan->text, "arithmetic fast, confirmed: on 6"));
-            assert_true((strstr(report.plan->text, "held-out rows rounding") != NULL) == (held == 1));
+            assert_true(mentions(report.plan->text, "arithmetic fast, confirmed: on 6"));
+            assert_true((mentions(report.plan->text, "confirmed: *held-out")) == (held == 1));
             assert_true(warnings == 0 && rounded_products > 0 && dense_distance(kept, accurate) > 0);
             dense refused = train_off(&t, &options, ranks, 0.3, MERCER_OK, &report);
-            assert_non_null(strstr(report.plan->text, "replaced: arithmetic fast: on 6"));
-            assert_non_null(strstr(report.plan->text, "arithmetic accurate, now solver ep4"));
-            assert_null(strstr(report.plan->text, "fast, confirmed"));
-            assert_true(warnings == 1 && strstr(last_warning, "accurate arithmetic"));
+            assert_true(mentions(report.plan->text, "replaced: arithmetic fast: on 6"));
+            assert_true(mentions(report.plan->text, "arithmetic accurate, *solver ep4"));
+            assert_false(mentions(report.plan->text, "fast, confirmed"));
+            assert_true(warnings == 1 && mentions(last_warning, "accurate"));
             assert_true(report.epochs == 3 && report.samples == 900 && rounded_products > 0);
             assert_that(dense_distance(refused, accurate) == 0, "%d ranks: %g from the accurate training", ranks,
                         dense_distance(refused, accurate));
@@ -384,13 +385,12 @@ static void test_overflow(void **state)
     mercer_report report;
     dense accurate = train_accurately(&t, &options, 0);
     dense refused = train_off(&t, &options, 0, 0, MERCER_ERROR_DATA, &report);
-    assert_non_null(
-        strstr(report.plan->text, "replaced: arithmetic fast: a coordinate is too far away; arithmetic acc"));
+    assert_non_null(mentions(report.plan->text, "replaced: arithmetic fast: coordinate 7; arithmetic accurate"));
     assert_true(warnings == 1 && dense_distance(refused, accurate) == 0);
     free(accurate.a), free(refused.a);
     t.kernel.bandwidth = 1e-3; /* detected before anything is computed */
     free(train_off(&t, &options, 0, 0, MERCER_ERROR_DATA, &report).a);
-    assert_non_null(strstr(report.plan->text, "arithmetic accurate: a coordinate is "));
+    assert_true(mentions(report.plan->text, "arithmetic accurate: *coordinate"));
     assert_true(warnings == 0 && rounded_products == 0);
     task_close(&t);
 }
@@ -404,10 +404,10 @@ static void test_targets_without_noise(void **state)
     mercer_report report;
     options.epochs = 30;
     free(train_off(&t, &options, 0, 5e-3, MERCER_OK, &report).a);
-    assert_non_null(strstr(report.plan->text, "fast, confirmed"));
+    assert_true(mentions(report.plan->text, "fast, confirmed"));
     for (int64_t i = 0; i < t.y.rows; i++) data_store(&t.y, i, 0, sin(mrc_load(&t.x, i, 0)));
     free(train_off(&t, &options, 0, 5e-3, MERCER_OK, &report).a);
-    assert_that(strstr(report.plan->text, "replaced: arithmetic fast") != NULL, "%s", report.plan->text);
+    assert_that(mentions(report.plan->text, "replaced: arithmetic fast"), "%s", report.plan->text);
     task_close(&t);
 }
 

@@ -98,7 +98,7 @@ static void test_normal_moments(void **state)
     check_mean("second moment", sums[2], DRAWS, 1, 2);       /* E x^4 - 1 = 2 */
     check_mean("third moment", sums[3], DRAWS, 0, 15);       /* E x^6 */
     check_mean("fourth moment", sums[4], DRAWS, 3, 105 - 9); /* E x^8 - 9 */
-    check_mean("the two members of a pair", pairs, DRAWS / 2, 0, 1);
+    check_mean("product of pairs", pairs, DRAWS / 2, 0, 1);
 }
 
 /* The 6-sigma quantile of chi-square with df degrees of freedom, by Wilson and Hilferty's cube-root approximation. */

@@ -187,8 +187,8 @@ static void hear(void *user, mercer_log_level level, const char *text)
 {
     heard *self = user;
     if (level != MERCER_LOG_WARNING) return;
-    self->weights += strstr(text, "the largest sample weight") != NULL;
-    self->bias += strstr(text, "more than a tenth of the") != NULL;
+    self->weights += mentions(text, "sample weight");
+    self->bias += mentions(text, "eigenpairs");
 }
 
 /* Each warning is logged once in a training run, however often the plan is made. */

@@ -131,8 +131,7 @@ static void test_kinds(void **state)
     assert_feature_names(data, "a|a missing|b=blue|b=red|when|when sine|when cosine|when missing|ok");
     assert_samples(data, 3, 9, expected);
     assert_non_null(strstr(about(data).schema, "{\"name\":\"same\",\"kind\":\"drop\",\"why\":\"constant\"}"));
-    assert_non_null(
-        strstr(about(data).schema, "{\"name\":\"none\",\"kind\":\"drop\",\"why\":\"every value is missing\"}"));
+    assert_true(mentions(about(data).schema, "{\"name\":\"none\",\"kind\":\"drop\",\"why\":\"*missing\"}"));
     mercer_dataset_free(data);
     /* Numbers without missing values are unchanged, for all values. */
     data = open_table("a,same,y\n1,7,1\n2,7,2\n");
@@ -253,14 +252,14 @@ static void test_new_tables(void **state)
     assert_memory_equal(mercer_dataset_samples(again).data, x.data, (size_t)(x.rows * x.cols) * sizeof(float));
     mercer_dataset_free(again);
     options.x = text_file("new.csv", "1,red,2024-01-01\n");
-    assert_refused(&options, MERCER_ERROR_SHAPE, "3 columns without names, but the model was trained on 4");
+    assert_refused(&options, MERCER_ERROR_SHAPE, "3 columns*names*4");
     options.header = MERCER_AUTO;
     options.x = text_file("new.csv", "a,c,when\n1,red,2024-01-01\n");
-    assert_refused(&options, MERCER_ERROR_MISMATCH, "has no column 'b', which the model was trained on");
+    assert_refused(&options, MERCER_ERROR_MISMATCH, "'b'*model");
     options.x = text_file("new.csv", "a,b,when\nx,red,2024-01-01\n");
-    assert_refused(&options, MERCER_ERROR_DATA, "line 2, column 'a': 'x' is not a number");
+    assert_refused(&options, MERCER_ERROR_DATA, "line 2, column 'a': 'x'*number");
     options.x = text_file("new.csv", "a,b,when\n1,red,yesterday\n");
-    assert_refused(&options, MERCER_ERROR_DATA, "line 2, column 'when': 'yesterday' is not a date");
+    assert_refused(&options, MERCER_ERROR_DATA, "line 2, column 'when': 'yesterday'*date");
     /* A word that is not a level sets none of the level features. */
     options.x = text_file("new.csv", "a,b,when\n1,green,2024-01-01\n1,,2024-01-01\n");
     again = open_with(&options);
@@ -268,7 +267,7 @@ static void test_new_tables(void **state)
     for (int i = 0; i < 2; i++) assert_true(mrc_load(&z, i, 2) == 0 && mrc_load(&z, i, 3) == 0);
     mercer_dataset_free(again);
     options.schema = "{\"columns\":[]}";
-    assert_refused(&options, MERCER_ERROR_FORMAT, "the schema has no columns");
+    assert_refused(&options, MERCER_ERROR_FORMAT, "schema*columns");
     options.schema = "{";
     assert_refused(&options, MERCER_ERROR_FORMAT, "the schema: line 1");
     mercer_dataset_free(data);
@@ -299,15 +298,15 @@ static void test_options(void **state)
     options.kinds = "a:number";
     assert_refused(&options, MERCER_ERROR_ARGUMENT, "schema");
     options.schema = NULL;
-    assert_refused(&options, MERCER_ERROR_DATA, "line 4, column 'a': 'unknown' is not a number");
+    assert_refused(&options, MERCER_ERROR_DATA, "line 4, column 'a': 'unknown'*number");
     options.kinds = "zap:category";
-    assert_refused(&options, MERCER_ERROR_MISMATCH, "no column is named 'zap'");
+    assert_refused(&options, MERCER_ERROR_MISMATCH, "'zap'");
     options.kinds = "zip:word";
     assert_refused(&options, MERCER_ERROR_ARGUMENT, "'zip:word'");
     options.kinds = "y:drop";
-    assert_refused(&options, MERCER_ERROR_ARGUMENT, "column 'y' is the target");
+    assert_refused(&options, MERCER_ERROR_ARGUMENT, "column 'y'*target");
     options.kinds = "numbers"; /* numbers only, without missing values */
-    assert_refused(&options, MERCER_ERROR_DATA, "line 2, column 'id': 'r1' is not a number");
+    assert_refused(&options, MERCER_ERROR_DATA, "line 2, column 'id': 'r1'*number");
     options.kinds = NULL;
     options.only = "zip,w";
     data = open_with(&options); /* numbers only: no schema, as before */
@@ -322,7 +321,7 @@ static void test_options(void **state)
     mercer_dataset_free(data);
     options = table_options("t.csv", "a,w,y\n1,1,1\n2,-1,2\n");
     options.weight_column = "w";
-    assert_refused(&options, MERCER_ERROR_DATA, "line 3, column 'w': '-1' is a weight below 0");
+    assert_refused(&options, MERCER_ERROR_DATA, "line 3, column 'w': '-1'*weight");
     free(schema);
 }
 
@@ -332,11 +331,10 @@ static void test_bad_tables(void **state)
     char text[4096] = "a,y\n";
     for (int i = 0; i < 100; i++) snprintf(text + strlen(text), 16, i == 40 ? "oops,1\n" : "%d.5,1\n", i);
     refuse(text, MERCER_ERROR_DATA,
-           "line 42, column 'a': 'oops' is not a number, but 99 of 100 values are; if it means \"no value\", add "
-           "--missing='oops'; if these are categories, add --columns 'a:category'");
+           "line 42, column 'a': 'oops'*number*99 of 100*--missing='oops'*--columns 'a:category'");
     refuse("a,a,y\n1,x,1\n2,z,2\n", MERCER_ERROR_FORMAT, "column 'a' occurs twice");
     refuse("a,a,y\n1,3,1\n2,4,2\n", MERCER_ERROR_FORMAT, "column 'a' occurs twice");
-    refuse("a,y\nx,\ny,NA\n", MERCER_ERROR_DATA, "every target is missing");
+    refuse("a,y\nx,\ny,NA\n", MERCER_ERROR_DATA, "target*missing");
     refuse("a,y\nx,1\nx,2\n", MERCER_ERROR_DATA, "no column");
     refuse("a,y\nM\xfcnchen,1\nUlm,2\n", MERCER_ERROR_FORMAT, "line 2, column 'a': byte 0xfc is not UTF-8");
     refuse("a,b,y\nx,1,1\nz,2\n", MERCER_ERROR_FORMAT, "line 3 has fewer columns");
@@ -352,7 +350,7 @@ static void test_bad_tables(void **state)
     for (int i = 0; i < 40; i++) snprintf(text + strlen(text), 40, "n%d,%d,%d\n", i, i, i);
     data = open_table(text);
     assert_feature_names(data, "a");
-    assert_non_null(strstr(about(data).schema, "different text in nearly every row"));
+    assert_non_null(strstr(about(data).schema, "different text"));
     mercer_dataset_free(data);
 }
 
@@ -417,18 +415,18 @@ static void test_bad_schemas(void **state)
     (void)state;
 #define GAP "{\"name\":\"a\",\"kind\":\"number\",\"mean\":1,\"missing\":1,"
     static const char gaps[] = "column 0 (from 0) ";
-    refuse_schema("3", "column 0 (from 0) has no kind");
-    refuse_schema("{\"kind\":\"word\"}", "column 0 (from 0) has no kind");
+    refuse_schema("3", "column 0 *kind");
+    refuse_schema("{\"kind\":\"word\"}", "column 0 *kind");
     refuse_schema("{\"name\":1,\"kind\":\"number\"}", "name");
     refuse_schema("{\"kind\":\"drop\"}", "column 0");
-    refuse_schema("{\"kind\":\"drop\",\"why\":\"\"}", "the schema has no features");
+    refuse_schema("{\"kind\":\"drop\",\"why\":\"\"}", "schema*features");
     refuse_schema("{\"kind\":\"number\",\"mean\":1}", "missing values");
     refuse_schema("{\"kind\":\"number\",\"mean\":1,\"missing\":1.5}", "missing values");
     refuse_schema("{\"kind\":\"number\",\"mean\":1,\"missing\":-1}", "missing values");
-    refuse_schema("{\"kind\":\"number\",\"missing\":0}", "has no valid mean");
-    refuse_schema("{\"kind\":\"number\",\"mean\":\"1\",\"missing\":0}", "has no valid mean");
+    refuse_schema("{\"kind\":\"number\",\"missing\":0}", "mean");
+    refuse_schema("{\"kind\":\"number\",\"mean\":\"1\",\"missing\":0}", "mean");
     refuse_schema("{\"kind\":\"number\",\"mean\":1e999,\"missing\":0}", "is not JSON");
-    refuse_schema("{\"kind\":\"date\",\"mean\":1,\"origin\":\"0\",\"missing\":0}", "has no valid origin");
+    refuse_schema("{\"kind\":\"date\",\"mean\":1,\"origin\":\"0\",\"missing\":0}", "origin");
 #define NOTED(kind, notation) "{\"kind\":\"" kind "\",\"mean\":1,\"missing\":0,\"notation\":" notation "}"
     refuse_schema(NOTED("number", "\"1234\""), "notation");
     refuse_schema(NOTED("number", "3"), "notation");
@@ -436,30 +434,30 @@ static void test_bad_schemas(void **state)
     refuse_schema(NOTED("date", "\"1,234.5\""), "notation");
     refuse_schema(NOTED("boolean", "\"1,234.5\""), "notation");
 #undef NOTED
-    refuse_schema("{\"kind\":\"category\",\"missing\":0}", "has no list of levels");
-    refuse_schema("{\"kind\":\"category\",\"levels\":[\"a\",2],\"missing\":0}", "has no list of levels");
-    refuse_schema("{\"kind\":\"category\",\"levels\":[],\"missing\":0}", "has an empty list of levels");
+    refuse_schema("{\"kind\":\"category\",\"missing\":0}", "levels");
+    refuse_schema("{\"kind\":\"category\",\"levels\":[\"a\",2],\"missing\":0}", "levels");
+    refuse_schema("{\"kind\":\"category\",\"levels\":[],\"missing\":0}", "empty*levels");
     refuse_schema("{\"kind\":\"boolean\",\"mean\":1,\"missing\":1,\"deviation\":1,\"precision\":[1]}", gaps);
     refuse_schema(GAP "\"deviation\":1}", gaps);
-    refuse_schema(GAP "\"precision\":[1]}", "has no valid deviation");
-    refuse_schema(GAP "\"deviation\":0,\"precision\":[1]}", "has no valid deviation");
-    refuse_schema(GAP "\"deviation\":1e-310,\"precision\":[1]}", "has no valid deviation"); /* its inverse overflows */
-    refuse_schema(GAP "\"deviation\":1e50,\"precision\":[1]}", "has no valid deviation");
+    refuse_schema(GAP "\"precision\":[1]}", "deviation");
+    refuse_schema(GAP "\"deviation\":0,\"precision\":[1]}", "deviation");
+    refuse_schema(GAP "\"deviation\":1e-310,\"precision\":[1]}", "deviation"); /* its inverse overflows */
+    refuse_schema(GAP "\"deviation\":1e50,\"precision\":[1]}", "deviation");
     refuse_schema(GAP "\"deviation\":1,\"precision\":[1,0]}", gaps);
-    refuse_schema(GAP "\"deviation\":1,\"precision\":[0]}", "not positive definite");
-    refuse_schema(GAP "\"deviation\":1,\"precision\":[1e300]}", "not positive definite");
-    refuse_schema(GAP "\"deviation\":1,\"precision\":[\"1\"]}", "not a list of numbers");
+    refuse_schema(GAP "\"deviation\":1,\"precision\":[0]}", "definite");
+    refuse_schema(GAP "\"deviation\":1,\"precision\":[1e300]}", "definite");
+    refuse_schema(GAP "\"deviation\":1,\"precision\":[\"1\"]}", "list");
     refuse_schema(GAP "\"deviation\":1,\"precision\":[1]},{\"name\":\"b\",\"kind\":\"number\",\"mean\":1,"
                       "\"missing\":1,\"deviation\":1,\"precision\":[2,1]}",
-                  "not positive definite");
-    refuse_schema("{\"kind\":\"number\",\"mean\":1e300,\"missing\":0}", "has no valid mean");
-    refuse_schema("{\"kind\":\"number\",\"mean\":1,\"origin\":-1e300,\"missing\":0}", "has no valid origin");
+                  "definite");
+    refuse_schema("{\"kind\":\"number\",\"mean\":1e300,\"missing\":0}", "mean");
+    refuse_schema("{\"kind\":\"number\",\"mean\":1,\"origin\":-1e300,\"missing\":0}", "origin");
     refuse_schema("{\"kind\":\"number\",\"mean\":1,\"missing\":9000000000000000000}", "missing values");
     refuse_schema("{\"kind\":\"category\",\"levels\":[\"a\",\"b\",\"a\"],\"missing\":0}", "level");
-    refuse_schema("{\"kind\":\"category\",\"levels\":[\"a\",\"\"],\"missing\":0}", "has an empty level");
+    refuse_schema("{\"kind\":\"category\",\"levels\":[\"a\",\"\"],\"missing\":0}", "empty*level");
     refuse_schema("{\"name\":\"a\",\"kind\":\"number\",\"mean\":1,\"missing\":0},"
                   "{\"name\":\"a\",\"kind\":\"date\",\"mean\":1,\"missing\":0}",
-                  "has two columns of the same name");
+                  "columns*name");
     refuse_schema(GAP "\"deviation\":1,\"precision\":[1]}," GAP "\"deviation\":1,\"precision\":[1]}",
                   "column 1 (from 0) ");
 #undef GAP
@@ -469,7 +467,7 @@ static void test_bad_schemas(void **state)
                                         "{\"missing\":[1],\"columns\":[{}]}"};
     for (int i = 0; i < 3; i++)
         assert_fails(context, mercer_dataset_from_columns(&made, context, &column, 1, 1, texts[i]), MERCER_ERROR_FORMAT,
-                     "has no list of missing words");
+                     "list*missing");
 }
 
 /* ---- Failing allocations ----------------------------------------------------------------------------------------- */

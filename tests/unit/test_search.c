@@ -218,7 +218,7 @@ static void run_planted(search *self, mercer_context *by, int stop)
     open_search(self, by, open_rows(by, ROWS, (extras){0}));
     self->stop = stop;
     if (stop > 0) {
-        assert_fails(by, mrc_search_run(&self->task, &self->found), MERCER_ERROR_CALLBACK, "stopped the search");
+        assert_fails(by, mrc_search_run(&self->task, &self->found), MERCER_ERROR_CALLBACK, "search");
         assert_int_equal(self->steps, stop);
         assert_null(self->found.preprocess);
     }
@@ -291,7 +291,7 @@ static void test_other_state(void **state)
     plant();
     open_search(&one, context, open_rows(context, ROWS, (extras){0}));
     one.state = (mrc_search_state){.memory = numbers, .numbers = 3};
-    assert_fails(context, mrc_search_run(&one.task, &one.found), MERCER_ERROR_MISMATCH, "its search has 3 numbers");
+    assert_fails(context, mrc_search_run(&one.task, &one.found), MERCER_ERROR_MISMATCH, "search*3 numbers");
     one.state = (mrc_search_state){0};
     close_search(&one);
 }
@@ -376,7 +376,7 @@ static void test_large_group(void **state)
         if (status == MERCER_OK)
             assert_true(isfinite(one.found.report.error) && one.found.report.ridge > 0);
         else
-            assert_fails(context, status, MERCER_ERROR_DATA, "are in one group");
+            assert_fails(context, status, MERCER_ERROR_DATA, "group");
         failed += status != MERCER_OK, found += status == MERCER_OK;
         close_search(&one);
     }

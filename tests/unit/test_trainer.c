@@ -117,10 +117,10 @@ static void test_setup_reports_progress(void **state)
     (void)state;
     static const struct {
         const char *solver, *projector, *phases[3];
-    } cases[] = {{"ep4", "bgs", {"reading a sample;", "eigensystem;", "projector;"}},
+    } cases[] = {{"ep4", "bgs", {"sample;", "eigensystem;", "projector;"}},
                  {"ep4", "exact", {"eigensystem;", "projector;", "factorization;"}},
-                 {"cg", NULL, {"kernel matrix of centers;", "factorization;", ""}},
-                 {"direct", NULL, {"kernel matrix of centers;", "factorization;", ""}}};
+                 {"cg", NULL, {"kernel matrix*centers;", "factorization;", ""}},
+                 {"direct", NULL, {"kernel matrix*centers;", "factorization;", ""}}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         task t = usual_task();
         mercer_train_options options = usual_options();
@@ -133,8 +133,8 @@ static void test_setup_reports_progress(void **state)
         options.progress_seconds = direct ? 1e9 : 1e-9; /* a new phase is always reported at once */
         dense told = train(&t, &options, &report);
         for (int k = 0; k < 3; k++)
-            assert_that(strstr(log.all, cases[i].phases[k]) != NULL, "%s: no %s in %s", cases[i].solver,
-                        cases[i].phases[k], log.all);
+            assert_that(mentions(log.all, cases[i].phases[k]), "%s: no %s in %s", cases[i].solver, cases[i].phases[k],
+                        log.all);
         assert_true(log.ready == (direct ? 0 : 1));
         log = (phase_log){0};
         options.progress_seconds = 0;

@@ -163,7 +163,7 @@ static int hostile_next(void *user, int64_t most, mercer_batch *batch)
 static const char *hostile_error(void *user)
 {
     (void)user;
-    return "the disk is on fire";
+    return "disk on fire";
 }
 
 static void test_hostile_sources(void **state)
@@ -173,7 +173,7 @@ static void test_hostile_sources(void **state)
         int how;
         mercer_status status;
         const char *part;
-    } cases[] = {{FAIL, MERCER_ERROR_CALLBACK, "the disk is on fire"},
+    } cases[] = {{FAIL, MERCER_ERROR_CALLBACK, "disk on fire"},
                  {FAIL_RESTART, MERCER_ERROR_CALLBACK, "on fire"},
                  {NAN_X, MERCER_ERROR_DATA, "source: X"},
                  {NAN_Y, MERCER_ERROR_DATA, "source: Y"},

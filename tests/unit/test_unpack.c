@@ -33,8 +33,7 @@ static bool is_linked(int f)
     mercer_dataset *data = NULL;
     if (mercer_dataset_open(&data, context, &options) != MERCER_OK) {
         char part[128];
-        snprintf(part, sizeof part, "is compressed with %s, but Mercer was built without %s", files[f].name,
-                 files[f].library);
+        snprintf(part, sizeof part, "%s*without %s", files[f].name, files[f].library);
         assert_refused(&options, MERCER_ERROR_FORMAT, part);
     }
     mercer_dataset_free(data);
@@ -75,7 +74,7 @@ static void test_frames(void **state)
         memset(all, 0, sizeof all);
         memcpy(all, files[f].data, files[f].size), memcpy(all + files[f].size, files[f].data, files[f].size);
         mercer_dataset_options options = data_options(byte_file("two.csv", all, 2 * files[f].size + 8), NULL);
-        assert_refused(&options, MERCER_ERROR_DATA, "line 14, column 'a': 'a' is not a number");
+        assert_refused(&options, MERCER_ERROR_DATA, "line 14, column 'a': 'a'*number");
         options.kinds = "a:category,b:category";
         mercer_dataset *data = open_with(&options);
         assert_int_equal(about(data).rows, 25); /* the second header is a record */
