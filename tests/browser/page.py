@@ -45,7 +45,7 @@ class Page(html.parser.HTMLParser):
         if name in ("src", "xlink:href", "action", "srcset") and not value.startswith("data:image/png;base64,"):
             self.problems.append(f"<{tag} {name}={value[:60]!r}> asks for something from elsewhere")
         if name == "href" and not value.startswith("#"):
-            self.problems.append(f"<{tag} href={value!r}> leads out of the page")
+            self.problems.append(f"<{tag} href={value!r}> is an external link")
         if name == "id":
             if value in self.ids:
                 self.problems.append(f"id {value!r} occurs twice")

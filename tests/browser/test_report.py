@@ -90,7 +90,7 @@ def check_screenshot(path, dark):
 
 
 def check_dom(dom):
-    assert "owned" not in dom[dom.find("<title"):dom.find("</title")], "a script of the log has run"
+    assert "owned" not in dom[dom.find("<title"):dom.find("</title")], "a script in the log ran"
     for name in ["curves", "plan", "spectrum", "residuals", "phases", "timeline", "confusion", "options"]:
         assert f'<section id="{name}"' in dom, f"section {name} is missing"
     assert "<script" not in dom and "onerror=\"" not in dom, "the log got markup into the page"

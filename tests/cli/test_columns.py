@@ -40,9 +40,9 @@ class Columns(Case):
 
     def test_columns_that_the_model_does_not_know(self):
         said = self.predicts(["b", "a", "c", "d", "id"], [1, 0, 2, 3], lambda i: ["row %d" % i])
-        self.assertEqual(said, "note: new.csv: ignoring column 'id', which the model was not trained on\n")
+        self.assertRegex(said, r"^note: new\.csv: .*'id'.*\n$")
         said = self.predicts(["b", "a", "c", "d", "id", "e"], [1, 0, 2, 3], lambda i: ["row %d" % i, 1])
-        self.assertEqual(said, "note: new.csv: ignoring 2 columns that the model was not trained on: 'id', ...\n")
+        self.assertRegex(said, r"^note: new\.csv: .*2 columns.*'id'.*\n$")
         said = self.predicts(["a", "b", "c", "d", "y"], [0, 1, 2, 3], lambda i: ["k%d" % self.labels[i]])
         self.assertEqual(said, "")  # A target column is ignored without a note.
         told = self.run_program("predict", "-m", "m.safetensors", "--x", "new.csv", "--keep", "y", "-o", "q.csv")
@@ -60,9 +60,9 @@ class Columns(Case):
             for answer in (named, found):
                 answer.pop("seconds", None)
             self.assertEqual(found, named)
-            self.bad(65, r"x\.csv: has no column 'sort', the target of the model", *on, "--x", "x.csv")
+            self.bad(65, r"x\.csv: .*'sort'.*target", *on, "--x", "x.csv")
             self.write("u.csv", table(["a", "B", "c", "d", "sort"], rows))
-            self.bad(65, r"u\.csv: has no column 'b', .*'B'", *on, "--x", "u.csv")
+            self.bad(65, r"u\.csv: .*'b'.*'B'", *on, "--x", "u.csv")
         self.write("k.csv", table(["sort"], [["k%d" % k] for k in self.labels]))
         self.assertEqual(self.answer("eval", "-m", "r.safetensors", "--x", "x.csv", "--y", "k.csv")["mse"],
                          self.answer("eval", "-m", "r.safetensors", "--x", "r.csv")["mse"])  # fmt: skip
@@ -73,11 +73,11 @@ class Columns(Case):
 
     def test_a_missing_column_is_named(self):
         self.write("new.csv", table(["a", "b", "C", "d"], self.rows))
-        self.bad(65, r"new\.csv: has no column 'c', .*'C'", "predict", "-m", "m.safetensors", "--x", "new.csv", "-o", "q.csv")
+        self.bad(65, r"new\.csv: .*'c'.*'C'", "predict", "-m", "m.safetensors", "--x", "new.csv", "-o", "q.csv")
         self.write("new.csv", table(["a", "b", "d"], [row[:3] for row in self.rows]))
-        self.bad(65, r"new\.csv: has no column 'c'", "predict", "-m", "m.safetensors", "--x", "new.csv", "-o", "q.csv")
+        self.bad(65, r"new\.csv: .*column 'c'", "predict", "-m", "m.safetensors", "--x", "new.csv", "-o", "q.csv")
         self.write("new.csv", table(["a", "b", "c", "d", "c"], [row + [0] for row in self.rows]))
-        self.bad(65, r"new\.csv: has 2 columns named 'c'", "predict", "-m", "m.safetensors", "--x", "new.csv", "-o", "q.csv")
+        self.bad(65, r"new\.csv: .*2 columns.*'c'", "predict", "-m", "m.safetensors", "--x", "new.csv", "-o", "q.csv")
 
     def test_without_names_by_position(self):
         self.write("bare.csv", "\n".join(",".join(str(v) for v in row) for row in self.rows) + "\n")
@@ -87,7 +87,7 @@ class Columns(Case):
         self.good("predict", "-m", "m.safetensors", "--x", "x.npy", "-o", "q.csv", "-q")
         self.assertEqual(self.read("q.csv"), self.expected)
         self.write("x.npy", npy_bytes("<f4", (60, 3), [v for row in self.rows for v in row[:3]]))
-        self.bad(65, r"x\.npy: 3 features, but the model was trained on 4", "predict", "-m", "m.safetensors", "--x", "x.npy", "-o", "q.csv")
+        self.bad(65, r"x\.npy: 3 features.* 4$", "predict", "-m", "m.safetensors", "--x", "x.npy", "-o", "q.csv")
 
     def test_eval_and_validation(self):
         rows = [[row[2], "k%d" % k, row[0], row[3], row[1]] for row, k in zip(self.rows, self.labels)]
@@ -141,7 +141,7 @@ class Targets(Case):
         self.assertEqual(self.trained("--x", "px.csv", "--y", "y.npy"), (3, text))
         self.write("x.npy", x)
         self.assertEqual(self.trained("--x", "px.csv", "--y", "py.csv", "--target", "v")[0], 1)
-        self.bad(65, r"py\.csv: has 3 columns of targets", "train", "--x", "px.csv", "--y", "py.csv", "--task", "classification", "-o", "m")
+        self.bad(65, r"py\.csv: .*3 columns.*targets", "train", "--x", "px.csv", "--y", "py.csv", "--task", "classification", "-o", "m")
 
     def test_a_list_of_targets(self):
         outputs, both = self.trained("--x", "all.csv", "--target", "u,v,w")
@@ -154,7 +154,7 @@ class Targets(Case):
         self.write("c.json", json.dumps({"target": ["u", "v", "w"]}))
         self.assertEqual(self.trained("--x", "all.csv", "--config", "c.json"), (3, both))
         self.bad(2, r"column 'u'", "train", "--x", "all.csv", "--target", "u,u", "-o", "m")
-        self.bad(65, r"no column is named 'zz'", "train", "--x", "all.csv", "--target", "u,zz", "-o", "m")
+        self.bad(65, r"'zz'", "train", "--x", "all.csv", "--target", "u,zz", "-o", "m")
         answer = self.answer("eval", "-m", "m.safetensors", "--x", "all.csv", "--target", "u,v,w")
         self.assertGreater(answer["r2"], 0.9)
 
@@ -173,7 +173,7 @@ class Targets(Case):
             self.write("age.csv", text)
             shown = self.good("plan", "--x", "age.csv", "--target", "age")
             other = "regression" if task == "classification" else "classification"
-            self.assertRegex(shown, r"target +age, %d distinct whole numbers: %s \(--task %s to change\)" % (count, task, other))
+            self.assertRegex(shown, r"target +age, %d .*: %s .*--task %s" % (count, task, other))
             self.write("age.npy", npy_bytes("<i8", (60 * count,), [30 + i % count for i in range(60 * count)]))
             self.write("x.npy", npy_bytes("<f4", (60 * count, 1), [0.25 * (i % 50) for i in range(60 * count)]))
             self.assertEqual(self.answer("plan", "--x", "x.npy", "--y", "age.npy")["data"]["task"], task)
@@ -239,10 +239,10 @@ class Twice(Case):
     """A repeated option is an error instead of overriding the first value."""
 
     def test_refused(self):
-        self.bad(2, r"train: --epochs is given twice", "train", "--epochs", "3", "--epochs", "5")
-        self.bad(2, r"train: -e is given twice", "train", "--epochs", "3", "-e", "5")
-        self.bad(2, r"train: --ridge is given twice", "train", "--lambda", "3", "--ridge=5")
-        self.bad(2, r"train: -q is given twice", "train", "-qq")
+        self.bad(2, r"train: --epochs .*twice", "train", "--epochs", "3", "--epochs", "5")
+        self.bad(2, r"train: -e .*twice", "train", "--epochs", "3", "-e", "5")
+        self.bad(2, r"train: --ridge .*twice", "train", "--lambda", "3", "--ridge=5")
+        self.bad(2, r"train: -q .*twice", "train", "-qq")
 
     def test_the_command_line_still_wins(self):
         self.write("c.json", json.dumps({"epochs": 3}))

@@ -62,7 +62,7 @@ class Train(Case):
         for key in "accuracy mse train_loss seconds peak_bytes flops stopped".split():
             self.assertIn(key, summary)
         spans = {span["name"]: span["seconds"] for span in summary["timeline"]}
-        self.assertLessEqual({"context", "reading data", "steps: predictions", "writing the model", "evaluation"}, set(spans))
+        self.assertLessEqual({"context", "reading data", "steps: predictions", "writing the model", "evaluation"}, set(spans))  # check-messages: allow (names of spans)
         self.assertGreaterEqual(sum(spans.values()), summary["seconds"] - 0.05)
         spectrum = [event for event in events if event["event"] == "spectrum"]
         self.assertEqual(len(spectrum), 1)
@@ -167,7 +167,8 @@ class Train(Case):
         self.write("d.svm", "\n".join(lines) + "\n")
         found = self.answer("train", "--x", "d.svm", "-o", "m")
         self.assertEqual(found["data"]["features"], len(rows[0]))
-        self.assertEqual([text[:30] for text in found["warnings"]], ["d.svm: indices count from 0, b"])
+        self.assertEqual(len(found["warnings"]), 1)
+        self.assertRegex(found["warnings"][0], r"^d\.svm: .*\b0\b")
 
     def test_folder(self):
         for zipped in (True, False):
@@ -209,7 +210,7 @@ class Train(Case):
             self.assertEqual((found["centers"], found["method"]), (12, method))
             self.assertEqual(read_npy(self.path("c.npy"))[1], (12, 4))
         self.bad(2, "--center-iterations .*--center-method kmeans", "centers", "--x", "x.npy", "-p", "12", "--center-iterations", "3", "-o", "d.npy")
-        self.bad(2, "balanced needs classes", "centers", "--x", "x.npy", "-p", "12", "--center-method", "balanced", "-o", "d.npy")
+        self.bad(2, "balanced .*classes", "centers", "--x", "x.npy", "-p", "12", "--center-method", "balanced", "-o", "d.npy")
         self.assertEqual(self.answer("centers", "--x", "x.npy", "-p", "3", "-o", "d.npy")["centers"], 3)
         found = self.answer("train", "--x", "x.npy", "--y", "y.npy", "--center-method", "file:c.npy", "-o", "m")
         self.assertEqual(found["centers"], 12)
@@ -284,7 +285,7 @@ class Others(Case):
         largest = refused["largest_centers"]
         self.assertTrue(1000 < largest < 1000000, largest)
         self.assertTrue(self.answer("plan", *sizes, "--centers", str(largest), "--memory", "1G", "--solver", "ep4")["fits"])
-        self.bad(1, r"1,000,000 centers .*1.1 GB; use at most about %d; use --centers %d" % (largest, largest),
+        self.bad(1, r"1,000,000 centers .*1.1 GB.* %d; use --centers %d" % (largest, largest),
                  "plan", *sizes, "--centers", "1M", "--memory", "1G", "--solver", "ep4")  # fmt: skip
         self.assertIn("from sizes", self.good("plan", *sizes, "--centers", "1000", "--memory", "1G"))
         self.make_npy()
@@ -311,7 +312,7 @@ class Others(Case):
             self.assertGreater(found["train_loss"], 0)
         sizes = ["plan", "--rows", "9000", "--centers", "400", "--features", "5", "--outputs", "2", "--memory", "1G"]
         text = self.good(*sizes, "--preset", "paper")
-        self.assertRegex(text, r"50 epochs, gamma 0.50, beta = max K\(x,x\) and steps as printed")
+        self.assertRegex(text, r"50 epochs, gamma 0.50, beta = max K\(x,x\)")
         again = self.good(*sizes, "--solver", "paper")  # The predicted time may differ, because the speed is measured.
         self.assertEqual(*(re.sub(r"(?m)^time .*", "", plan) for plan in (text, again)))
         self.bad(2, r"direct .*average", "train", "--synth", "digits", "--rows", "99", "--solver", "direct", "--average", "on", "-o", "m")
@@ -370,7 +371,7 @@ class Others(Case):
         self.assertEqual([result["solver"] for result in found], ["ep4", "ep4", "cg", "direct"])
         for result in found:
             spans = {span["name"]: span["seconds"] for span in result["timeline"]}
-            self.assertLessEqual({"context", "generating samples", "choosing centers", "evaluation", "writing the model"}, set(spans))
+            self.assertLessEqual({"context", "generating samples", "choosing centers", "evaluation", "writing the model"}, set(spans))  # check-messages: allow (names of spans)
             self.assertTrue(any(name.startswith("set-up: ") for name in spans))
             self.assertGreater(result["set-up"], 0)
             self.assertGreater(result["forward"] + result["gradient"], 0)

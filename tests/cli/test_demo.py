@@ -54,7 +54,7 @@ class Demo(unittest.TestCase):
             self.assertIn((centers, centers), self.accuracy, "the centers' own labels are among them")
             for less, more in zip(row, row[1:]):
                 self.assertGreater(more, less - self.error(less))
-            self.assertGreater(row[-1], row[0] + self.error(row[0]), "from its own labels to all data")
+            self.assertGreater(row[-1], row[0] + self.error(row[0]), "own labels against all data")
 
     def test_more_centers_help(self):
         last = [self.row(centers)[-1] for centers in self.sizes]

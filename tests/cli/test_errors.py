@@ -35,14 +35,14 @@ TABLE = [
     ({"x.npy": GOOD_X, "y.npy": GOOD_Y}, "x.npy", ["--y", "none.npy"], 66, r"none\.npy: "),
     ({"x.npy": GOOD_X, "y.npy": npy_bytes("<i8", (3,), [0, 1, 0])}, "x.npy", ["--y", "y.npy"], 65, r"y\.npy has 3 targets, but x\.npy has 4 samples"),
     ({"x.npy": GOOD_X, "y.npy": npy_bytes("<f8", (4,), [0, 1, NAN, 2])}, "x.npy", ["--y", "y.npy"], 65, r"y\.npy: "),
-    ({"x.npy": GOOD_X}, "x.npy", [], 2, r"x\.npy: has no targets to learn; add --y FILE"),
+    ({"x.npy": GOOD_X}, "x.npy", [], 2, r"x\.npy: .*targets.*--y FILE"),
     ({"x.npy": GOOD_X, "y.npy": GOOD_Y}, "x.npy", ["--y", "y.npy", "--centers", "5"], 65, r"x\.npy: has 4 rows, fewer than --centers 5; use --centers 4"),
     ({"x.npy": GOOD_X, "y.npy": GOOD_Y}, "x.npy", ["--y", "y.npy", "--first", "3", "--rows", "2"], 65, r"x\.npy: rows from 3"),
     ({}, "none.npy", [], 66, r"none\.npy: "),
-    ({"sub/file": b""}, "sub", [], 74, r"sub: is a folder"),
+    ({"sub/file": b""}, "sub", [], 74, r"sub: .*folder"),
     # An overflow during training is an error, so that no model predicts NaN.
-    ({"d.csv": "a,y\n" + "".join("%d,%d\n" % (1000 * i, i % 7) for i in range(1, 51))}, "d.csv", ["--target", "y", "--kernel", "polynomial:degree=9", "--preprocess", "none"], 65, r"polynomial kernel overflow f32; scale the features .*lower the degree, or compute in f64"),
-    ({"x.npy": npy_bytes("<f4", (4, 2), [1e30 * i for i in range(8)]), "y.npy": GOOD_Y}, "x.npy", ["--y", "y.npy", "--kernel", "linear", "--preprocess", "none"], 65, r"linear kernel overflow f32"),
+    ({"d.csv": "a,y\n" + "".join("%d,%d\n" % (1000 * i, i % 7) for i in range(1, 51))}, "d.csv", ["--target", "y", "--kernel", "polynomial:degree=9", "--preprocess", "none"], 65, r"polynomial .*f32.*scale .*degree.*f64"),
+    ({"x.npy": npy_bytes("<f4", (4, 2), [1e30 * i for i in range(8)]), "y.npy": GOOD_Y}, "x.npy", ["--y", "y.npy", "--kernel", "linear", "--preprocess", "none"], 65, r"linear .*f32"),
     # IDX
     ({"x-idx3-ubyte": idx_bytes((4, 2, 2), range(16))[:-1]}, "x-idx3-ubyte", ["--format", "idx"], 65, r"x-idx3-ubyte: "),
     ({"x-idx3-ubyte": idx_bytes((4, 2, 2), range(16))[:9]}, "x-idx3-ubyte", ["--format", "idx"], 65, r"x-idx3-ubyte: "),
@@ -50,9 +50,9 @@ TABLE = [
     ({"x.gz": gzip.compress(idx_bytes((4, 2, 2), range(16)))[:-9]}, "x.gz", ["--format", "idx"], 65, r"x\.gz: "),
     ({"x.gz": b"\x1f\x8bnonsense"}, "x.gz", ["--format", "idx"], 65, r"x\.gz: "),
     # CIFAR
-    ({"data_batch_1.bin": bytes(3073)[:-1]}, "data_batch_1.bin", [], 65, r"data_batch_1\.bin: the size of 3072 bytes .*CIFAR-10"),
-    ({"data_batch_2.bin": bytes(3073) + b"\x0a" + bytes(3072)}, "data_batch_2.bin", [], 65, r"data_batch_2\.bin: record 1 \(from 0\) has the label 10"),
-    ({"train.bin": bytes(3073)}, "train.bin", ["--format", "cifar100"], 65, r"train\.bin: the size of 3073 bytes .*CIFAR-100"),
+    ({"data_batch_1.bin": bytes(3073)[:-1]}, "data_batch_1.bin", [], 65, r"data_batch_1\.bin: .*3072 bytes .*CIFAR-10"),
+    ({"data_batch_2.bin": bytes(3073) + b"\x0a" + bytes(3072)}, "data_batch_2.bin", [], 65, r"data_batch_2\.bin: record 1 .*label 10"),
+    ({"train.bin": bytes(3073)}, "train.bin", ["--format", "cifar100"], 65, r"train\.bin: .*3073 bytes .*CIFAR-100"),
     # CSV
     ({"d.csv": "a,b,c\n1,2,x\n3,4\n"}, "d.csv", ["--target", "c"], 65, r"d\.csv:3: |d\.csv: line 3"),
     ({"d.csv": "a,b,c\n1,2,x\n3,oops,y\n"}, "d.csv", ["--target", "c", "--columns", "b:number"], 65, r"d\.csv:3: .*oops|d\.csv: line 3.*oops"),
@@ -78,7 +78,7 @@ TABLE = [
     ({"x.npy": GOOD_X, "y.npy": GOOD_Y}, "x.npy", ["--y", "y.npy", "--image", "2by2"], 2, r"--image: '2by2'"),
     ({"x.npy": GOOD_X, "y.npy": GOOD_Y}, "x.npy", ["--y", "y.npy", "--preprocess", "wash"], 2, r"wash"),
     ({"x.npy": GOOD_X, "y.npy": GOOD_Y}, "x.npy", ["--y", "y.npy", "--center-method", "file:c.npy"], 66, r"c\.npy: "),
-    ({"x.npy": GOOD_X, "y.npy": GOOD_Y, "c.npy": npy_bytes("<f4", (1, 3), [1, 2, 3])}, "x.npy", ["--y", "y.npy", "--center-method", "file:c.npy"], 65, r"c\.npy: 3 features, but the data have 2"),
+    ({"x.npy": GOOD_X, "y.npy": GOOD_Y, "c.npy": npy_bytes("<f4", (1, 3), [1, 2, 3])}, "x.npy", ["--y", "y.npy", "--center-method", "file:c.npy"], 65, r"c\.npy: 3 features.*2"),
 ]  # fmt: skip
 
 
@@ -128,7 +128,7 @@ class Training(Case):
 class Models(Case):
     def test_not_models(self):
         self.make_npy()
-        self.write("text", b"this is not a model file at all, but it is long enough to be taken for one\n")
+        self.write("text", b"text, not tensors, but as long as a header: 0123456789 0123456789\n")
         self.write("empty", b"")
         for command in (["eval", "--y", "y.npy"], ["predict", "-o", "p.npy"]):
             self.bad(66, r"none: ", *command, "-m", "none", "--x", "x.npy")
@@ -142,8 +142,8 @@ class Models(Case):
         self.write("y.npy", npy_bytes("<f4", (4,), [1, 2, 3, 5]))
         self.write("far.npy", npy_bytes("<f4", (4, 2), [0, 1, 2, 3, 1e30, 5, 6, 7]))
         self.good("train", "--x", "x.npy", "--y", "y.npy", "--kernel", "linear", "--preprocess", "none", "-o", "m", "-q")
-        self.bad(65, r"row 2 .*linear kernel overflow f32", "eval", "-m", "m", "--x", "far.npy", "--y", "y.npy")
-        self.bad(65, r"row 2 .*linear kernel overflow f32", "predict", "-m", "m", "--x", "far.npy", "-o", "p.npy")
+        self.bad(65, r"row 2 .*linear .*f32", "eval", "-m", "m", "--x", "far.npy", "--y", "y.npy")
+        self.bad(65, r"row 2 .*linear .*f32", "predict", "-m", "m", "--x", "far.npy", "-o", "p.npy")
         self.assertFalse(os.path.exists(self.path("p.npy")))
 
     def test_damaged(self):
@@ -159,11 +159,11 @@ class Models(Case):
         self.make_model("m")
         self.write("wide.npy", npy_bytes("<f4", (2, 5), [0] * 10))
         self.write("two.npy", npy_bytes("<i8", (2,), [0, 1]))
-        self.bad(65, r"wide\.npy: 5 features, but the model was trained on 4", "eval", "-m", "m", "--x", "wide.npy", "--y", "two.npy")
+        self.bad(65, r"wide\.npy: 5 features.* 4$", "eval", "-m", "m", "--x", "wide.npy", "--y", "two.npy")
         self.bad(65, r"wide\.npy: 5 features", "predict", "-m", "m", "--x", "wide.npy", "-o", "p.npy")
         self.write("odd.npy", npy_bytes("<i8", (60,), [0, 1, 9] * 20))
         self.bad(65, r"odd\.npy: .*9", "eval", "-m", "m", "--x", "x.npy", "--y", "odd.npy")
-        self.bad(2, r"x\.npy: .*targets.*--y|x\.npy: contains no targets", "eval", "-m", "m", "--x", "x.npy")
+        self.bad(2, r"x\.npy: .*targets", "eval", "-m", "m", "--x", "x.npy")
         self.write("bad.npy", npy_bytes("<f4", (1, 4), [0, 1, NAN, 0]))
         self.bad(65, r"NaN|finite", "predict", "-m", "m", "--x", "bad.npy", "-o", "p.npy")
 
@@ -173,8 +173,8 @@ class Writing(Case):
         self.make_npy()
         train = ["train", "--x", "none.npy", "--y", "y.npy"]
         self.bad(74, r"no/such/m: ", *train, "-o", "no/such/m")
-        self.bad(74, r": is a folder", *train, "-o", self.folder)
-        self.bad(74, r"/dev/full: is not a regular file", *train, "-o", "/dev/full")
+        self.bad(74, r": .*folder", *train, "-o", self.folder)
+        self.bad(74, r"/dev/full: .*regular file", *train, "-o", "/dev/full")
         self.bad(2, r"--output: .*stdout", *train, "-o", "-")
         self.bad(74, r"no/run.jsonl: ", *train, "-o", "m", "--log", "no/run.jsonl")
         self.write("file", b"")
@@ -199,7 +199,7 @@ class Writing(Case):
     def test_log_that_is_full(self):
         self.make_npy()
         self.bad(74, r"/dev/full: ", "train", "--x", "x.npy", "--y", "y.npy", "-o", "m", "--log", "/dev/full", "-q")
-        self.assertTrue(os.path.exists(self.path("m")), "the model is more than its log")
+        self.assertTrue(os.path.exists(self.path("m")), "no model")
 
     def test_reader_that_closes_the_pipe(self):
         self.make_model("m")
@@ -216,7 +216,7 @@ class Writing(Case):
             resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
 
         self.write("m", b"old")
-        self.bad(74, r"m: cannot write after \d+ bytes", "train", "--x", "x.npy", "--y", "y.npy", "-o", "m", "-q", preexec_fn=limit)
+        self.bad(74, r"m: .* \d+ bytes", "train", "--x", "x.npy", "--y", "y.npy", "-o", "m", "-q", preexec_fn=limit)
         self.assertEqual(self.read("m"), b"old")
         self.write("d.npy", b"old")
         self.bad(74, r"d\.npy", "synth", "digits", "-n", "10", "-o", "d.npy", preexec_fn=limit)

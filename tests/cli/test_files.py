@@ -57,7 +57,7 @@ class Clashes(Case):
         os.symlink("pt", self.path("link"))
         train = ("train", "--x", "pt/part-*.npy", "--y", "y.npy", "--tune", "off", "-q")
         before = sorted(os.listdir(self.path("pt")))
-        matched = r"matches --x pt/part-\*\.npy and would be read as data"
+        matched = r"--x pt/part-\*\.npy"
         for name in ("pt/part-9.npy", "./pt/part-.npy", "link/part-9.npy", os.path.join(self.folder, "pt", "part-1.npy")):
             self.refused(r"--output: .*" + matched, *train, "-o", name)
             self.refused(r"--log: .*" + matched, *train, "-o", "m2", "--log", name)
@@ -93,7 +93,7 @@ class Clashes(Case):
         self.bad(65, r"/proc/version", "predict", "-m", "m.safetensors", "--x", "/proc/version", "-o", "p.npy")
         self.bad(66, r"none", "predict", "-m", "none", "--x", "x.npy", "-o", "/p.npy")
         self.bad(66, r"none", "predict", "-m", "none", "--x", "x.npy", "-o", "none/", "--output-format", "csv")
-        self.bad(74, r"is a folder", "predict", "-m", "none", "--x", "x.npy", "-o", ".", "--output-format", "csv")
+        self.bad(74, r"folder", "predict", "-m", "none", "--x", "x.npy", "-o", ".", "--output-format", "csv")
 
 
 class Logs(Case):

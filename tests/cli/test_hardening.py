@@ -84,23 +84,23 @@ class Waiting(Case):
         self.make_npy()
         os.mkfifo(self.path("fifo"))
         train = ["train", "--x", "x.npy", "--y", "y.npy", "-o", "m", "-q"]
-        self.bad(2, r"--log: fifo is a pipe", *train, "--log", "fifo")
-        self.bad(74, r"fifo: is not a regular file but a pipe", *train, "--config", "fifo", timeout=60)
-        self.bad(74, r"fifo: is not a regular file but a pipe", "report", "fifo", "-o", "r.html", timeout=60)
-        self.bad(74, r"/dev/zero: is not a regular file but a device", "report", "/dev/zero", "-o", "r.html", timeout=60)
-        self.bad(74, r"/dev/zero: is not a regular file but a device", *train, "--config", "/dev/zero", timeout=60)
-        self.bad(74, r": is not a regular file but a folder", *train, "--config", self.folder)
+        self.bad(2, r"--log: fifo .*pipe", *train, "--log", "fifo")
+        self.bad(74, r"fifo: .*pipe", *train, "--config", "fifo", timeout=60)
+        self.bad(74, r"fifo: .*pipe", "report", "fifo", "-o", "r.html", timeout=60)
+        self.bad(74, r"/dev/zero: .*device", "report", "/dev/zero", "-o", "r.html", timeout=60)
+        self.bad(74, r"/dev/zero: .*device", *train, "--config", "/dev/zero", timeout=60)
+        self.bad(74, r": .*folder", *train, "--config", self.folder)
         os.makedirs(self.path("run"))
         os.mkfifo(self.path("run", "config.json"))
-        self.bad(74, r"config.json: is not a regular file but a pipe", "resume", "run", timeout=60)
-        self.bad(74, r"fifo: is not a regular file", "predict", "-m", "fifo", "--x", "x.npy", "-o", "p.npy", timeout=60)
-        self.bad(74, r"fifo: is not a regular file", "train", "--x", "fifo", "-o", "m", timeout=60)
+        self.bad(74, r"config.json: .*pipe", "resume", "run", timeout=60)
+        self.bad(74, r"fifo: .*regular file", "predict", "-m", "fifo", "--x", "x.npy", "-o", "p.npy", timeout=60)
+        self.bad(74, r"fifo: .*regular file", "train", "--x", "fifo", "-o", "m", timeout=60)
 
     def test_a_kernel_of_zeros(self):
         """A shift relative to a zero diagonal never makes a matrix positive definite, so the attempts must end."""
         self.write("z.csv", "a,b,y\n" + "".join("0,0,%d\n" % i for i in range(40)))
         train = ["train", "--x", "z.csv", "--target", "y", "--kernel", "linear", "--tune", "off", "--ridge", "none", "-o", "m", "-q"]
-        self.bad(1, r"K\(Z, Z\) is not positive definite", *train, "--solver", "krr", timeout=60)
+        self.bad(1, r"K\(Z, Z\) .*definite", *train, "--solver", "krr", timeout=60)
 
     def test_a_pipe_that_delivers(self):
         self.make_npy()
@@ -127,7 +127,7 @@ class Names(Case):
         self.make_npy()
         train = ["train", "--x", "x.npy", "--y", "y.npy", "--centers", "20", "-q", "-o"]
         self.good(*train, "a" * 255)
-        self.bad(74, r"a: cannot be written: File name too long", "train", "--x", "none.npy", "--y", "y.npy", "-o", "a" * 256)
+        self.bad(74, r"a: .*: File name too long", "train", "--x", "none.npy", "--y", "y.npy", "-o", "a" * 256)
         self.good("predict", "-m", "a" * 255, "--x", "x.npy", "-q", "-o", "p" * 251 + ".csv")
         self.bad(74, r"File name too long", "predict", "-m", "a" * 255, "--x", "x.npy", "-q", "-o", "p" * 252 + ".csv")
         self.assertEqual([name for name in os.listdir(self.folder) if name.startswith(".")], [])
@@ -196,7 +196,7 @@ class Folders(Case):
             deadline = time.monotonic() + 60
             while not os.path.exists(self.path("run/checkpoint.safetensors")) and time.monotonic() < deadline:
                 time.sleep(0.01)
-            pattern = r"run: another mercer train or resume is using this folder \(process %d on .*, since 20\d\d-.* UTC\)" % process.pid
+            pattern = r"run: .*\(process %d on .*, since 20\d\d-.* UTC\)" % process.pid
             self.bad(2, pattern, *run, "--force")
             self.bad(2, pattern, "resume", "run", "-q")
         finally:
@@ -218,7 +218,7 @@ class Folders(Case):
         place = (4 * width * rows - 65536) // 63 * 20 + 100000  # between the blocks that former fingerprints covered
         values[place] ^= 1
         self.write("x.npy", head + bytes(values))
-        self.bad(65, r"x\.npy: the training data changed since the run began", "resume", "run", "-q")
+        self.bad(65, r"x\.npy: .*data changed", "resume", "run", "-q")
         values[place] ^= 1
         self.write("x.npy", head + bytes(values))  # the same bytes with a new modification time
         self.good("resume", "run", "-q")
@@ -268,7 +268,7 @@ class Shrinking(Case):
         code, text = self.disturb("x.npy", lambda path: os.truncate(path, 100), *train, "--epochs", "200", "-o", "m")
         self.assertEqual(code, 0, text)
         self.make_npy(2000, d=20)
-        self.bad(1, r"x\.npy: needs \d+ more bytes of memory", *train, "--memory", "10k", "-o", "m")
+        self.bad(1, r"x\.npy: .*\d+ .*memory", *train, "--memory", "10k", "-o", "m")
 
 
 class Sizes(Case):
@@ -276,7 +276,7 @@ class Sizes(Case):
         """Memory is allocated by the contents of a file, not by the sizes that it claims."""
         self.write("d.svm", "1 300000000:2\n2 1:3\n3 2:3\n")
         limit = lambda: resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))  # noqa: E731
-        self.bad(1, r"d\.svm: index 300000000 .* 300000000 features, .* \d+ bytes for a file of 26", "train",
+        self.bad(1, r"d\.svm: index 300000000 .* 300000000 features, .* \d+ bytes .*26", "train",
                  "--x", "d.svm", "-o", "m", "-q", preexec_fn=None if SANITIZED else limit)  # fmt: skip
 
     def test_plans_without_end(self):

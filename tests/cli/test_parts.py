@@ -119,14 +119,14 @@ class Refused(Parts):
         self.assertFalse(os.path.exists(self.path("m")))
 
     def test_files_that_do_not_fit(self):
-        self.refuse(66, r"part-\*\.npy: no file matches this pattern")
+        self.refuse(66, r"part-\*\.npy: .*pattern")
         self.refuse(66, r"none/part-\*\.npy: .*folder", "none/part-*.npy")
-        self.bad(2, r"'part-2\.npy' and --x both name data; quote file patterns", "train", "--x", "part-1.npy", "part-2.npy")
+        self.bad(2, r"'part-2\.npy' and --x .*patterns", "train", "--x", "part-1.npy", "part-2.npy")
         self.cut([60, 60])
         self.write("part-2.npy", npy_bytes("<f8", (60, D), [0.5] * 240))
-        self.refuse(65, r"part-2\.npy: has rows of 4 f64, but part-1\.npy has rows of 4 f32")
+        self.refuse(65, r"part-2\.npy: .* 4 f64, .*part-1\.npy .* 4 f32")
         self.write("part-2.npy", npy_bytes("<f4", (60, 3), [0.5] * 180))
-        self.refuse(65, r"part-2\.npy: has rows of 3 f32, but part-1\.npy has rows of 4 f32")
+        self.refuse(65, r"part-2\.npy: .* 3 f32, .*part-1\.npy .* 4 f32")
         self.write("part-2.npy", npy_bytes("<f4", (60, D), [0.5] * 240)[:-7])
         self.refuse(65, r"part-2\.npy: .*960 bytes .*truncated")
         self.write("part-2.npy", npy_bytes("<f4", (59, D), [0.5] * 236))
@@ -162,12 +162,12 @@ class Resume(Parts):
         os.rename(self.path("part-2.npy"), self.path("gone"))
         self.bad(65, r"partlabels-\*\.npy has 120 targets, .*part-\*\.npy has 90 samples", "resume", "run", "-q")
         self.write("part-2.npy", npy_bytes("<f4", (30, D), [0.5] * 120))
-        self.bad(65, r"part-\*\.npy: the training data changed since the run began; use --force", "resume", "run", "-q")
+        self.bad(65, r"part-\*\.npy: .*data changed.*--force", "resume", "run", "-q")
         os.rename(self.path("part-2.npy"), self.path("part-9.npy"))
-        self.bad(65, r"part-\*\.npy: the training data changed since the run began", "resume", "run", "-q")
+        self.bad(65, r"part-\*\.npy: .*data changed", "resume", "run", "-q")
         for name in ("part-1.npy", "part-3.npy", "part-9.npy"):
             os.remove(self.path(name))
-        self.bad(66, r"part-\*\.npy: no file matches", "resume", "run", "-q")
+        self.bad(66, r"part-\*\.npy: .*file", "resume", "run", "-q")
 
     def test_split_at_other_rows(self):
         """A run that is resumed from another folder, with the same rows in other files, gives the same bytes."""

@@ -82,24 +82,24 @@ class Pipes(Case):
 
     def test_messages(self):
         """Messages have the name that the user gave, never that of the temporary file."""
-        for text, pattern in ((b"a,label\n1,2,3\n", r"^mercer: standard input: line 2 has more columns"),
-                              (b"", r"^mercer: standard input: the file is empty")):  # fmt: skip
+        for text, pattern in ((b"a,label\n1,2,3\n", r"^mercer: standard input: line 2 .*columns"),
+                              (b"", r"^mercer: standard input: .*empty")):  # fmt: skip
             self.write("in", text)
             result = self.shell("cat in | '%s' train --x - --target label -o n")
             self.assertEqual(result.returncode, 65, result.stderr)
             self.assertRegex(result.stderr, pattern)
-        self.bad(2, r"--y: standard input can be read only once", "train", "--x", "-", "--y", "-", "-o", "n")
+        self.bad(2, r"--y: standard input .*once", "train", "--x", "-", "--y", "-", "-o", "n")
         with open("/dev/null", "rb") as file:
-            self.bad(74, r"standard input: is not a file or a pipe", "train", "--x", "-", "-o", "n", stdin=file)
+            self.bad(74, r"standard input: .*pipe", "train", "--x", "-", "-o", "n", stdin=file)
         result = self.shell("cat t.csv | '%s' train --x - --target label -o n --checkpoint run")
         self.assertEqual(result.returncode, 2)
-        self.assertRegex(result.stderr, r"--checkpoint: standard input is a pipe, which a resumed run cannot read again")
+        self.assertRegex(result.stderr, r"--checkpoint: standard input .*pipe")
 
     def test_xz(self):
         self.write("t.csv.xz", lzma.compress(self.table))
         result = self.run_program("predict", "-m", "m", "--x", "t.csv.xz", "--keep", "code", "-o", "q.csv", "-q")
         if result.returncode != 0:  # liblzma is optional
-            self.assertRegex(result.stderr.decode(), r"t\.csv\.xz: is compressed with xz, but Mercer was built without liblzma")
+            self.assertRegex(result.stderr.decode(), r"t\.csv\.xz: .*liblzma")
             return
         self.assertEqual(self.read("q.csv"), self.read("p.csv"))
 
@@ -119,9 +119,9 @@ class Parquet(Case):
             self.assertEqual(self.read("m-table.csv"), self.read("m-delta.parquet"), options)
 
     def test_messages(self):
-        self.bad(65, r"delta\.parquet: row 1, column 'word': 'Rome' is not a number", "train", "--x", "delta.parquet",
+        self.bad(65, r"delta\.parquet: row 1, column 'word': 'Rome' .*number", "train", "--x", "delta.parquet",
                  "--target", "label", "--columns", "word:number", "-o", "m")  # fmt: skip
-        self.bad(65, r"no column is named 'price'; there are 11 columns, from 'whole' to 'natural'", "train", "--x",
+        self.bad(65, r"'price'.* 11 columns, .*'whole' .*'natural'", "train", "--x",
                  "delta.parquet", "--target", "price", "-o", "m")  # fmt: skip
 
     @unittest.skipUnless(pyarrow, "pyarrow is not installed")
@@ -145,7 +145,7 @@ class Parquet(Case):
             for version in ("1.0", "2.0"):
                 pyarrow.parquet.write_table(table, self.path("a.parquet"), compression=codec, data_page_version=version, row_group_size=128)
                 result = self.run_program("train", "--x", "a.parquet", "--target", "y", "-o", "n", "--force", "--task", "regression", *TRAIN)
-                if codec == "zstd" and b"built without libzstd" in result.stderr:
+                if codec == "zstd" and b"libzstd" in result.stderr:
                     continue
                 self.assertEqual(result.returncode, 0, result.stderr)
                 self.assertEqual(self.read("n"), self.read("m"), (codec, version))

@@ -149,7 +149,7 @@ class RaisedRights(Case):
                                  env=environment, capture_output=True, text=True, timeout=60, check=False)
             return run.stderr
 
-        self.assertRegex(said(), "mpi cannot be loaded: .*modules/mercer_mpi.so")
+        self.assertRegex(said(), "mpi .*modules/mercer_mpi.so")
         groups = [group for group in os.getgroups() if group != os.getgid()] or [65534]
         try:
             os.chown(program, -1, groups[0])
@@ -157,8 +157,8 @@ class RaisedRights(Case):
         except PermissionError:
             raise unittest.SkipTest("no second group to give the program to") from None
         if os.statvfs(program).f_flag & os.ST_NOSUID or no_new_privileges():
-            raise unittest.SkipTest("set-gid has no effect here")
-        self.assertRegex(said(), "mpi was not found: a set-uid process")
+            raise unittest.SkipTest("set-gid is ignored here")
+        self.assertRegex(said(), "mpi .*set-uid")
 
 
 def no_new_privileges():

