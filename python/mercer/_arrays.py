@@ -63,7 +63,7 @@ def real_type(array: Array, name: str) -> Type:
     raise TypeError(f"{name} has the type {array.dtype}; use numbers")
 
 
-def warn_merged(values: Array, name: str) -> None:
+def warn_merged(values: Array, name: str, column: str = "") -> None:
     """Warn if distinct integers (64-bit or Python objects) become equal in double precision, as is possible beyond 2**53.
 
     >>> import warnings
@@ -79,10 +79,8 @@ def warn_merged(values: Array, name: str) -> None:
     different = np.unique(values)
     left = np.unique(different.astype(np.float64)).size
     if left < different.size:
-        warn([
-            f"{name}: {different.size} distinct whole numbers, such as {different[-1]}, become {left} in double; "
-            "subtract a constant"
-        ])
+        text = f"{different.size} distinct whole numbers, such as {different[-1]}, become {left} in double"
+        warn([(column, f"{name}: {text}; subtract a constant")])
 
 
 def points(values: Any, name: str, dtype: Type | None = None) -> Array:

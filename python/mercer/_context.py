@@ -29,16 +29,23 @@ from ._runtime import FIT_NAMES
 
 
 class MercerWarning(UserWarning):
-    """Warning about an input that was ignored, dropped, rounded, guessed or overridden."""
+    """Warning about an input that was ignored, dropped, rounded, guessed or overridden.
+
+    Its attribute ``field`` is the option (mercer_warning) or the column concerned, or "".
+    """
+
+    field = ""
 
 
-def warn(texts: Iterable[str]) -> None:
-    """Issue warnings, attributed to the first caller outside this package."""
+def warn(found: Iterable[tuple[str, str]]) -> None:
+    """Issue warnings, given as (field, text), attributed to the first caller outside this package."""
     frame, level = sys._getframe(), 1
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "mercer":
         frame, level = frame.f_back, level + 1
-    for text in texts:
-        warnings.warn(text, MercerWarning, stacklevel=level)
+    for field, text in found:
+        warning = MercerWarning(text)
+        warning.field = field
+        warnings.warn(warning, stacklevel=level)
 
 
 class Context:
@@ -110,12 +117,12 @@ class Context:
 
     def _warn(self) -> None:
         """Issue the warnings that the library recorded as Python warnings."""
-        texts, field = [], C.c_char_p()
-        while text := L.lib.mercer_warning(self.handle, len(texts), field):
-            texts.append(text.decode("utf-8", "replace"))
-        if texts:
+        found, field = [], C.c_char_p()
+        while text := L.lib.mercer_warning(self.handle, len(found), field):
+            found.append(((field.value or b"").decode("utf-8", "replace"), text.decode("utf-8", "replace")))
+        if found:
             L.lib.mercer_clear_warnings(self.handle)
-            warn(texts)
+            warn(found)
 
     @contextmanager
     def _deferred_interrupt(self) -> Iterator[None]:

@@ -91,12 +91,10 @@ def warn_plain(frame: Any) -> None:
         values = frame.iloc[:, j].to_numpy()
         if values.dtype.kind not in "iu":
             continue
-        A.warn_merged(values, f"column {str(name)!r}")
+        A.warn_merged(values, f"column {str(name)!r}", str(name))
         if frame.shape[1] > 1 and _looks_like_row_numbers(values):
-            counting.append(
-                f"column {str(name)!r}: has {len(values)} distinct whole numbers in order, like a row number; "
-                "if it is one, remove it"
-            )
+            text = f"has {len(values)} distinct whole numbers in order, like a row number; if it is one, remove it"
+            counting.append((str(name), f"column {str(name)!r}: {text}"))
     warn(counting[:MOST_WARNINGS])
 
 
@@ -124,7 +122,7 @@ def _days(moments: Any) -> dict[str, Any]:
 
 def _numbers(values: Any, name: str) -> dict[str, Any]:
     if values.dtype.kind in "iu":
-        A.warn_merged(values.dropna().to_numpy(), f"column {name!r}")
+        A.warn_merged(values.dropna().to_numpy(), f"column {name!r}", name)
     kind = "boolean" if values.dtype.kind == "b" else "number"
     return {"kind": kind, "values": np.ascontiguousarray(values.to_numpy(np.float64, na_value=np.nan))}
 
@@ -136,7 +134,7 @@ def _objects(values: Any, name: str) -> dict[str, Any]:
     inferred = pandas.api.types.infer_dtype(values, skipna=True) if values.dtype == object else "string"
     if inferred in ("boolean", "integer", "floating", "mixed-integer-float", "decimal"):  # with missing values
         if inferred == "integer":
-            A.warn_merged(values.dropna().to_numpy(object), f"column {name!r}")
+            A.warn_merged(values.dropna().to_numpy(object), f"column {name!r}", name)
         floats = np.array([np.nan if gap else float(v) for v, gap in zip(values, values.isna(), strict=True)])
         return {"kind": "boolean" if inferred == "boolean" else "number", "values": floats}
     if inferred in ("date", "datetime", "datetime64"):
@@ -271,6 +269,8 @@ def encode(
         # The library calls a table "columns" where it calls a file by its path; here its name is X.
         text = str(error).removeprefix("columns: ")
         text = f"X {text}" if text.startswith("has ") else f"X, {text}"
-        raise type(error)(text + (f": {hint}" if hint else "")) from None
+        refused: Any = type(error)(text + (f": {hint}" if hint else ""))
+        refused.field = getattr(error, "field", "")
+        raise refused from None
     info = data.info()
     return data.read()[0], info["schema"], info["feature_names"]

@@ -160,19 +160,20 @@ class KernelEstimator(
         seen = data._fingerprint() if D.device_of(samples.X) is None else None
         before = getattr(self, "_seen", None)
         if model is not None and None not in (seen, before) and seen != before:
-            warn([
+            text = (
                 "warm_start: X or y differs from the last fit; its kernel, preprocessing, centers and units of y are kept, "
                 "and only the weights are trained further; set warm_start=False to fit all of them"
-            ])
+            )
+            warn([("warm_start", text)])
         if task.classes is not None:
             options |= {"class_weight": self._class_weight_text(task), "calibrate_to": self._option("calibrate_to")}
         given = self._given_centers()
         given = None if given is None else Dataset._of_arrays(context, A.points(given, "centers"))
         if given is not None and self._option("center_method") != "random":
-            warn(["center_method has no effect, because centers is an array; remove one of them"])
+            warn([("center_method", "center_method has no effect, because centers is an array; remove one of them")])
         rows, count = samples.X.shape[0], self._center_count()
         if count > rows:
-            warn([f"centers is {count}, but X has {rows} rows; all of them are centers"])
+            warn([("centers", f"centers is {count}, but X has {rows} rows; all of them are centers")])
         metric, blend, preprocess = None, None, self._option("preprocess")
         if model is None:  # a given model has its own hyperparameters and metric
             options |= self._search()

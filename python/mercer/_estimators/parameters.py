@@ -302,12 +302,12 @@ class ParametersMixin(Part):
         """Warn about parameters that had no effect in a fit by ``solver`` that took a number of steps."""
         kind = L.lib.mercer_solver_kind_of(solver.encode())
         if self._option("tol") is not None and kind in (L.SOLVER_DIRECT, L.SOLVER_ON_SAMPLES):
-            warn([f"tol has no effect with solver {solver}, which has no epochs"])
+            warn([("tol", f"tol has no effect with solver {solver}, which has no epochs")])
         if self.early_stopping and steps <= 1:
-            warn([f"early_stopping had no effect: solver {solver} was done after 1 step"])
+            warn([("early_stopping", f"early_stopping had no effect: solver {solver} was done after 1 step")])
         if not (self.early_stopping and not validated) and self._option("validation_fraction") not in (0, 0.1):
             other = "with eval_set" if validated else "without early_stopping"
-            warn([f"validation_fraction has no effect {other}, unless it is 0"])
+            warn([("validation_fraction", f"validation_fraction has no effect {other}, unless it is 0")])
 
     def _warn_unused_by_streams(self, solver: str) -> None:
         """Warn about given parameters that partial_fit does not use; ``solver``: the one that it uses."""
@@ -315,7 +315,8 @@ class ParametersMixin(Part):
         given = [name for name, default in defaults.items() if self._option(name) != default]
         if solver == self.solver and "solver" in given:
             given.remove("solver")
-        warn([f"{name} has no effect in partial_fit" + (f", which uses {solver}" if name == "solver" else "") for name in given])
+        uses = {"solver": f", which uses {solver}"}
+        warn([(name, f"{name} has no effect in partial_fit" + uses.get(name, "")) for name in given])
 
 
 def _nearest(name: str, known: Any) -> str | None:
