@@ -74,7 +74,7 @@ def test_bad_arguments(change, error):
 
 def test_means_are_for_euclidean_distances(rng):
     X = rng.normal(size=(50, 3))
-    with pytest.raises(ValueError, match="kmeans needs a kernel of the L2 distance"):
+    with pytest.raises(ValueError, match="kmeans .*L2"):
         centers.kmeans(X, 5, kernel="laplace-l1:bandwidth=1")
-    with pytest.raises(ValueError, match="kmeans needs a kernel of the L2 distance"):
+    with pytest.raises(ValueError, match="kmeans .*L2"):
         mercer.KernelRegressor("laplace-l1", centers=5, advanced={"center_method": "kmeans"}).fit(X, X[:, 0])

@@ -52,12 +52,12 @@ def test_datasets_are_matched_by_name(tables, model):
 
 def test_missing_columns(tables, model):
     (tables / "bad.csv").write_text("a,B,c\n1,2,3\n")
-    with pytest.raises(ValueError, match="no column 'b'.*did you mean 'B'"):
+    with pytest.raises(ValueError, match="bad.csv: .*'b'.*'B'"):
         Dataset(tables / "bad.csv", task="unlabeled", columns=model.feature_names)
-    with pytest.raises(ValueError, match="no column 'b'"):
+    with pytest.raises(ValueError, match="column 'b'"):
         model.predict(Dataset(tables / "bad.csv", task="unlabeled"))
     (tables / "r.csv").write_text("b,a,c,y\n1,2,3,4.5\n")
-    with pytest.raises(ValueError, match="not in the model's order"):
+    with pytest.raises(ValueError, match="order"):
         Trainer(model, solver="direct").fit(Dataset(tables / "r.csv", task="regression"))
 
 
@@ -142,9 +142,9 @@ def test_a_trainer_takes_the_schema(far):
     model = Model("gaussian:bandwidth=2", data.read()[0][:20], outputs=1)
     Trainer(model, solver="direct").fit(data)
     assert model.schema == data.info()["schema"]
-    with pytest.raises(ValueError, match="a schema other than the model's; open it with schema=model.schema"):
+    with pytest.raises(ValueError, match="schema=model.schema"):
         Trainer(model, solver="direct").fit(other)
     Trainer(model, solver="direct").fit(Dataset(folder / "test.csv", target="y", schema=model.schema))
     model.schema = None
-    with pytest.raises(ValueError, match="a schema other than the model's; open it with columns="):
+    with pytest.raises(ValueError, match="schema.* columns="):
         Trainer(model, solver="direct").fit(data)

@@ -62,11 +62,11 @@ def test_matrix_from_interface():
 @pytest.mark.parametrize(
     "changes, error, text",
     [
-        ({"typestr": "<i8"}, TypeError, "X has the type int64; on a GPU"),
-        ({"typestr": "<c8"}, TypeError, "X has the type complex64"),
+        ({"typestr": "<i8"}, TypeError, "int64; "),
+        ({"typestr": "<c8"}, TypeError, "complex64"),
         ({"strides": (4, 12)}, ValueError, "X: strides of (1, 3) elements"),
         ({"strides": (6, 4)}, ValueError, "strides of"),
-        ({"strides": (0, 4)}, ValueError, "elements are not supported"),
+        ({"strides": (0, 4)}, ValueError, "strides of (0, "),
         ({"shape": (2, 3, 4)}, ValueError, "X has 3 dimensions"),
         ({"stream": 0}, ValueError, "stream 0"),
         ({"mask": 1}, TypeError, "masked"),
@@ -99,9 +99,9 @@ def test_out():
     bound = 2 * (160 + 40) * 2**-24 * np.abs(W).sum(axis=0).max()
     np.testing.assert_allclose(room[:, :3], model.predict(X), rtol=0, atol=bound)
     assert (room[:, 3:] == 7).all()
-    with pytest.raises(ValueError, match="out must be an array of shape"):
+    with pytest.raises(ValueError, match=r"out .*\(300, 3\)"):
         model.predict(X, out=np.empty((3, 3)))
-    with pytest.raises(TypeError, match="use float32 or float64"):
+    with pytest.raises(TypeError, match="float32 or float64"):
         model.predict(X, out=np.empty((300, 3), np.int64))
 
 

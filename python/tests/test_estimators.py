@@ -26,6 +26,7 @@ from sklearn.pipeline import make_pipeline  # noqa: E402
 from sklearn.preprocessing import StandardScaler  # noqa: E402
 
 import mercer  # noqa: E402
+from expect import warns  # noqa: E402
 from mercer import Kernel, Model  # noqa: E402
 from mercer._estimators.progress import Bar  # noqa: E402
 from untuned import KernelClassifier, KernelRegressor  # noqa: E402
@@ -138,7 +139,7 @@ def test_centers(waves):
     assert KernelRegressor(centers=10**6).fit(X, y).model_.centers.shape == (500, 2)
     own = KernelRegressor(centers=X[:7], preprocess="none").fit(X, y)
     np.testing.assert_array_equal(own.model_.centers, X[:7])
-    with pytest.warns(UserWarning, match="center_method has no effect"):
+    with warns("center_method"):
         KernelRegressor(centers=X[:7], center_method="kmeans", preprocess="none").fit(X, y)
     for method in ("kmeans", "rpcholesky"):
         assert KernelRegressor(centers=20, center_method=method).fit(X, y).model_.centers.shape == (20, 2)
@@ -251,24 +252,25 @@ def test_bad_parameters(parameters, error, waves):
 
 
 @pytest.mark.parametrize(
-    "parameters, message",
+    "parameters, field, message",
     [
-        ({"patience": 3}, "patience needs validation or validation_fraction"),
-        ({"polish": 3, "solver": "direct"}, "solver direct "),
-        ({"learn_features": True}, "learn_features has no effect with tune off"),
-        ({"centers": np.ones((4, 1))}, "centers: 1 features"),
-        ({"ridge": -1.0}, "ridge is -1"),
-        ({"batch_size": -5, "solver": "ep4"}, "batch_size is -5"),
+        ({"patience": 3}, "patience", "patience "),
+        ({"polish": 3, "solver": "direct"}, "polish", "solver direct "),
+        ({"learn_features": True}, "search.learn_features", "learn_features "),
+        ({"centers": np.ones((4, 1))}, "", "centers: 1 features"),
+        ({"ridge": -1.0}, None, "ridge is -1"),  # refused before a call of the library
+        ({"batch_size": -5, "solver": "ep4"}, "batch", "batch_size is -5"),
     ],
 )
-def test_messages_name_parameters_of_python(parameters, message, waves):
+def test_messages_name_parameters_of_python(parameters, field, message, waves):
     """Messages use neither the names of C structs and fields nor the options of the program."""
-    with pytest.raises(ValueError, match="^" + re.escape(message)):
+    with pytest.raises(ValueError, match="^" + re.escape(message)) as refused:
         KernelRegressor(**parameters).fit(*waves)
+    assert getattr(refused.value, "field", None) == field
 
 
 def test_intervals_without_held_out_rows(waves):
-    with pytest.raises(ValueError, match="no rows were held out in training; fit with intervals=True"):
+    with pytest.raises(ValueError, match="intervals=True"):
         KernelRegressor().fit(*waves).predict_interval(waves[0])
 
 
@@ -452,9 +454,9 @@ def test_every_option_of_training(waves):
     model = clone(KernelRegressor(solver="ep4", epochs=2, projector="exact", eigenpairs=7, random_state=0)).fit(*waves)
     assert model.plan_["projector"] == "exact" and model.plan_["eigenpairs"] == 7
     assert model.get_params()["advanced"]["eigenpairs"] == 7 and KernelRegressor().get_params()["advanced"] is None
-    with pytest.raises(TypeError, match="KernelRegressor has no parameter 'eigenpair'"):
+    with pytest.raises(TypeError, match="KernelRegressor .*'eigenpair'"):
         KernelRegressor(eigenpair=7)
-    with pytest.raises(ValueError, match="advanced has no option 'eigenpair'; did you mean 'eigenpairs'?"):
+    with pytest.raises(ValueError, match=r"advanced .*'eigenpair'.*'eigenpairs'\?"):
         mercer.KernelRegressor(advanced={"eigenpair": 7}).fit(*waves)
     with pytest.raises(ValueError, match="patience"):
         KernelRegressor(patience=2).fit(*waves)
@@ -496,7 +498,7 @@ def test_plots_after_a_default_fit(default_fits):
 def test_report_after_a_default_fit(default_fits, tmp_path):
     for fitted in default_fits:
         page = Path(fitted.report(tmp_path / "page.html")).read_text(encoding="utf-8")
-        assert "Held-out error of the search" in page and "Importance of columns" in page and "Partial dependence" in page
+        assert "Held-out error" in page and "Importance" in page and "Partial dependence" in page
         assert ("Residuals" if fitted is default_fits[0] else "Calibration") in page and "cross-validated training" in page
         assert str(fitted.model_.kernel).partition(":")[0] in page
 

@@ -132,7 +132,7 @@ def test_intervals_agree_with_the_program(tmp_path):
     missed = np.maximum(0, low - y[400:]) + np.maximum(0, y[400:] - high)
     assert found["interval_score"] == pytest.approx((high - low + 2 / (1 - level) * missed).mean())
     assert found["r2"] == pytest.approx(model.score(X[400:], y[400:]))
-    with pytest.raises(ValueError, match="no intervals"):
+    with pytest.raises(ValueError, match="intervals"):
         KernelRegressor(centers=20).fit(X, y).predict_interval(X)
     with pytest.raises(ValueError, match="level is|intervals"):
         model.predict_interval(X, 0.999)
@@ -169,7 +169,7 @@ def test_curvature(tmp_path):
     again.curvature = 20
     again.temperature = 0
     assert again.curvature == 0 and again.temperature == 0.25
-    with pytest.raises(ValueError, match="no temperature"):
+    with pytest.raises(ValueError, match="temperature"):
         again.curvature = 20
     with pytest.raises(ValueError, match="curvature is -1"):
         mercer.measure(F, y[2000:], classification=True, curvature=-1)

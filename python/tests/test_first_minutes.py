@@ -21,7 +21,8 @@ from sklearn.pipeline import Pipeline  # noqa: E402
 from sklearn.preprocessing import StandardScaler  # noqa: E402
 
 import mercer  # noqa: E402
-from mercer import KernelClassifier, KernelRegressor, MercerWarning  # noqa: E402
+from expect import warns  # noqa: E402
+from mercer import KernelClassifier, KernelRegressor  # noqa: E402
 from mercer import _estimators as E  # noqa: E402
 from mercer._estimators import progress  # noqa: E402
 
@@ -56,7 +57,7 @@ def test_signature(estimator):
     for name in parameters:
         line = documentation.split(f"\n{name} : ", 1)[1].split("\n")
         assert line[1].startswith("    ") and line[1].strip()[-1] in ".:", name
-        assert not line[2].startswith("    ") or name == "advanced", f"{name}: more than one line"
+        assert not line[2].startswith("    ") or name == "advanced", f"{name}: several lines"
     for name in {**E.ADVANCED, **estimator._advanced_only}:
         assert f"- ``{name}``: " in documentation
 
@@ -67,7 +68,7 @@ def test_moved_parameters(estimator, name):
     """A parameter of 0.2 raises an error that names its new place, which works."""
     if name == "calibrate_to" and estimator is KernelRegressor:
         pytest.skip("only a classifier had it")
-    message = rf"{name}: now an entry of the dict advanced; use {estimator.__name__}\(advanced=\{{'{name}': \.\.\.\}}\)"
+    message = rf"{name}: .*{estimator.__name__}\(advanced=\{{'{name}': \.\.\.\}}\)"
     with pytest.raises(TypeError, match=message):
         estimator(**{name: None})
     with pytest.raises(ValueError, match=message):
@@ -76,17 +77,17 @@ def test_moved_parameters(estimator, name):
 
 
 def test_unknown_parameters():
-    with pytest.raises(TypeError, match="n_centers is now centers: use centers=NUMBER or centers='all'"):
+    with pytest.raises(TypeError, match="n_centers .*centers=NUMBER or centers='all'"):
         KernelRegressor(n_centers=5)
-    with pytest.raises(TypeError, match="KernelRegressor has no parameter 'kernal'"):
+    with pytest.raises(TypeError, match="KernelRegressor .*'kernal'"):
         KernelRegressor(kernal="laplace")
     for advanced, message in (
-        ({"epoch": 3}, "advanced has no option 'epoch'; did you mean 'epochs'?"),
-        ({"ridge": 3}, "advanced: 'ridge' is a parameter of KernelRegressor; give it there"),
+        ({"epoch": 3}, r"advanced .*'epoch'.*'epochs'\?"),
+        ({"ridge": 3}, "advanced: 'ridge' .*KernelRegressor"),
     ):
         with pytest.raises(ValueError, match=message):
             KernelRegressor(advanced=advanced).fit(X, Y)
-    with pytest.raises(TypeError, match="advanced is 3; it must be a dict of options, or None"):
+    with pytest.raises(TypeError, match="advanced .*3; .*dict"):
         KernelRegressor(advanced=3).fit(X, Y)
 
 
@@ -110,7 +111,7 @@ def test_progress_begins_with_the_search(monkeypatch, capsys):
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
     quick(verbose=1).fit(X, Y)
     shown = capsys.readouterr().err.split("\r")
-    assert "reading the data" in shown[1] and "searching hyperparameters, held-out R2 0." in shown[2]
+    assert "data" in shown[1] and "held-out R2 0." in shown[2]
 
 
 @pytest.mark.parametrize("verbose, seconds, shows", [(None, 0.0, True), (None, 3600.0, False), (0, 0.0, False)])
@@ -129,7 +130,7 @@ def test_progress_of_a_notebook_is_one_output(monkeypatch):
     monkeypatch.setattr(progress, "_notebook_output", lambda: lines.append)
     monkeypatch.setattr(progress, "NOTEBOOK_SECONDS", 0.0)
     model = quick(effort=4).fit(X[:100], Y[:100])
-    assert "searching hyperparameters" in lines[0] and any("training further models" in line for line in lines)
+    assert "hyperparameters" in lines[0] and any("models" in line for line in lines)
     assert lines[-1].startswith("100% |####################| done, ") and model.summary_["wall_time"] > 0
 
 
@@ -193,7 +194,7 @@ def test_saved_columns_and_missing(tmp_path):
 
 def test_files_that_are_not_models(tmp_path):
     (tmp_path / "t.csv").write_text("a,b\n1,2\n" * 100)
-    with pytest.raises(ValueError, match="t.csv is damaged or not a Mercer model; load reads files that save"):
+    with pytest.raises(ValueError, match="t.csv .*Mercer model"):
         mercer.load(tmp_path / "t.csv")
     with pytest.raises(FileNotFoundError, match="none"):
         mercer.load(tmp_path / "none")
@@ -218,20 +219,20 @@ def test_eval_set_of_frames_and_classes():
     labels = np.where(PRICE > 1, "high", "low")
     model = quick(KernelClassifier).fit(FRAME[:300], labels[:300], eval_set=[(FRAME[300:], labels[300:])])
     assert 0.01 < model.temperature_ != 0.25 and model.feature_importances_.shape == (5,)
-    with pytest.raises(ValueError, match="eval_set: y has the class 'new', which the training data do not have"):
+    with pytest.raises(ValueError, match="eval_set: y .*'new'"):
         quick(KernelClassifier).fit(FRAME, labels, eval_set=(FRAME, np.full(400, "new")))
-    with pytest.raises(ValueError, match=r"eval_set must be a pair \(X, y\)"):
+    with pytest.raises(ValueError, match=r"eval_set .*\(X, y\)"):
         quick().fit(X, Y, eval_set=X)
     with pytest.raises(ValueError, match="eval_set: X has 5 features"):
         quick().fit(X, Y, eval_set=(np.hstack([X, X[:, :1]]), Y))
 
 
 def test_early_stopping_without_effect():
-    with pytest.raises(ValueError, match="early_stopping has no effect with solver 'krr', which has no epochs"):
+    with pytest.raises(ValueError, match="early_stopping .*'krr'"):
         KernelRegressor(solver="krr", early_stopping=True).fit(X, Y)
-    with pytest.raises(ValueError, match="early_stopping needs an eval_set, or a validation_fraction above 0"):
+    with pytest.raises(ValueError, match="early_stopping .*eval_set.*validation_fraction"):
         KernelRegressor(early_stopping=True, advanced={"validation_fraction": 0}).fit(X, Y)
-    with pytest.warns(MercerWarning, match="early_stopping had no effect: solver cg was done after 1 step"):
+    with warns("early_stopping", "cg", "1 step"):
         quick(early_stopping=True).fit(X, Y)
 
 
@@ -276,14 +277,14 @@ def test_search_once(estimator):
 
 def test_feature_importances():
     frame = FRAME.assign(name=[f"row {i}" for i in range(400)])
-    with pytest.warns(MercerWarning, match="column 'name' is not used"):
+    with warns("name", "'row "):
         model = quick().fit(frame, PRICE)
     found = dict(zip(model.feature_names_in_, model.feature_importances_))
     assert found["name"] == 0 and min(found["a"], found["b"], found["city"]) > 10 * max(0.001, abs(found["c"]))
     assert model.feature_importances_ is not None and model._held_out is not None  # computed once
     selected = SelectFromModel(quick(tune="off")).fit(X, Y).get_support()
     assert selected[0] and not selected[2]
-    with pytest.raises(AttributeError, match="partial_fit and mercer.load store no rows"):
+    with pytest.raises(AttributeError, match="partial_fit .*rows"):
         quick().partial_fit(X, Y).feature_importances_
 
 
@@ -317,7 +318,7 @@ def test_html_shows_the_model(estimator):
     for part in (name, "400 centers", "R2" if estimator is KernelRegressor else "accuracy", "on 400 held-out rows", "city (category)", "a (number)"):
         assert part in page, part
     assert model.feature_importances_ is not None
-    assert "training rows, predicted by models" in model._repr_html_()
+    assert "training rows" in model._repr_html_()
     hostile = quick(tune="off").fit(FRAME.rename(columns={"a": "<i>a"}), PRICE)
     assert "&lt;i&gt;a (number)" in hostile._repr_html_() and "<i>a (number)" not in hostile._repr_html_()
 

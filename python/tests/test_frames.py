@@ -2,9 +2,11 @@
 """Estimators accept data frames with text, dates, booleans and missing values."""
 
 import pickle
+import re
 
 import numpy as np
 import pytest
+from expect import of_mercer, warns
 from mercer import Dataset, KernelClassifier, KernelRegressor, MercerWarning, Model
 from mercer._context import Context
 from mercer._table import encode
@@ -62,9 +64,9 @@ def test_regression(frame):
     shuffled = frame[["sold", "rooms", "area", "kind", "garden", "city"]].assign(extra=1)
     np.testing.assert_array_equal(model.predict(shuffled), expected)
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(frame), expected)
-    with pytest.raises(ValueError, match="no column 'city', which the model was trained on"):
+    with pytest.raises(ValueError, match="X .*'city'.*model"):
         model.predict(frame.drop(columns="city"))
-    with pytest.raises(ValueError, match="^X, column 'area', row 0: 'large' is not a number"):
+    with pytest.raises(ValueError, match="^X, column 'area', row 0: 'large' .*number"):
         model.predict(frame.assign(area="large"))
 
 
@@ -80,10 +82,6 @@ def test_classes_and_new_levels(frame):
 # ---- Errors and warnings ----
 
 
-def texts(recorded):
-    return [str(entry.message) for entry in recorded if issubclass(entry.category, MercerWarning)]
-
-
 def days(count, form="%Y-%m-%d"):
     return list(pandas.date_range("2020-01-01", periods=count).strftime(form))
 
@@ -94,18 +92,19 @@ def test_a_few_bad_cells():
     when[59] = "2020-02-30"
     frame = pandas.DataFrame({"when": when, "a": np.arange(400) % 7 + 0.5})
     message = (
-        r"^X, column 'when', row 59: '2020-02-30' is not a date, but 399 of 400 values are; make it a missing value, or make "
-        r"the column a category: missing=\['...'\] with this text, or columns=\{'...': 'category'\} with this column$"
+        r"^X, column 'when', row 59: '2020-02-30' .*date, .*399 of 400 .*: missing=\['...'\] .*columns=\{'...': 'category'\}"
     )
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=message) as refused:
         KernelRegressor().fit(frame, np.arange(400.0))
+    assert refused.value.field == "columns.date"
     _, schema, names = encode(Context(), frame.assign(when=pandas.to_datetime(frame["when"], errors="coerce")))
     assert names == ["when", "when sine", "when cosine", "when missing", "a"]
     _, schema, names = encode(Context(), frame.assign(when=frame["when"].astype("category")))
     assert names[0] == "when=2020-01-01" and "other" in schema
     rating = pandas.DataFrame({"rating": ["4", "5", "-", *["3"] * 97]})
-    with pytest.raises(ValueError, match=r"^X, column 'rating', row 2: '-' is not a number.*columns=\{'...': 'category'\}"):
+    with pytest.raises(ValueError, match=r"^X, column 'rating', row 2: '-' .*number.*columns=\{'...': 'category'\}") as refused:
         encode(Context(), rating)
+    assert refused.value.field == "columns.number"
 
 
 def test_notations(tmp_path):
@@ -125,9 +124,9 @@ def test_notations(tmp_path):
     np.testing.assert_array_equal(model.predict(frame.iloc[:12]), expected[:12])  # The model stores the order of day and month.
     numbers = frame.iloc[:12].assign(amount=y[:12])  # A column of numbers is accepted, too.
     np.testing.assert_array_equal(model.predict(numbers), expected[:12])
-    with pytest.raises(ValueError, match=r"^X, column 'amount', row 0: '€5' is not a number"):
+    with pytest.raises(ValueError, match=r"^X, column 'amount', row 0: '€5' .*number"):
         model.predict(frame.assign(amount="€5"))
-    with pytest.raises(ValueError, match=r"^X, column 'when': the order .*'01/01/2020'.*columns=\{'...': 'date-dmy'\}"):
+    with pytest.raises(ValueError, match=r"^X, column 'when': .*order .*'01/01/2020'.*columns=\{'...': 'date-dmy'\}"):
         encode(Context(), frame.iloc[:12].assign(when=pandas.date_range("2020-01-01", periods=12, freq="MS").strftime("%d/%m/%Y")))
 
 
@@ -164,10 +163,8 @@ def test_whole_numbers_as_text():
     with pytest.warns(MercerWarning) as recorded:
         names = encode(Context(), frame)[2]
     assert len(names) == 26
-    assert [text for text in texts(recorded)] == [
-        "column 'month' has whole numbers as text, such as '1', and is used as a category; convert it to numbers, or to "
-        "a category to avoid this warning"
-    ]
+    ((field, text),) = of_mercer(recorded)
+    assert field == "month" and "'1'" in text and "category" in text
 
 
 def test_durations_and_periods():
@@ -205,7 +202,7 @@ def test_predictions_for_durations():
 def test_integer_objects_that_become_equal():
     numbers = [2**62 + k for k in range(60)]
     for values in (numbers, [None, *numbers[1:]], [2**70 + k for k in range(60)]):
-        with pytest.warns(MercerWarning, match="column 'big': .* distinct whole numbers, such as .*, become .* in double"):
+        with warns("big", "'big'", "double"):
             encode(Context(), pandas.DataFrame({"big": pandas.Series(values, dtype=object), "x": np.arange(60.0)}))
 
 
@@ -217,14 +214,14 @@ def test_warm_start_on_missing_values():
     model = KernelRegressor(advanced={"warm_start": True}, random_state=0, effort=1).fit(frame, y)
     before = model.predict(frame)
     cases = (
-        (holes, "columns 'b', 'c', where"), (holes.assign(c=frame["c"]), "column 'b', where"),
-        (holes.to_numpy(), "columns 1, 2, where"),
+        (holes, "columns 'b', 'c'"), (holes.assign(c=frame["c"]), "column 'b'"),
+        (holes.to_numpy(), "columns 1, 2"),
     )  # fmt: skip
     for X, says in cases:
-        with pytest.raises(ValueError, match=f"^warm_start: X has missing values in {says} the last fit had none; fill them"):
+        with pytest.raises(ValueError, match=f"^warm_start: X .*missing .*{says}"):
             model.fit(X, y)
         np.testing.assert_array_equal(model.predict(frame), before)
-    with pytest.raises(ValueError, match="in column 'a', where"):  # The last fit had missing values in other columns.
+    with pytest.raises(ValueError, match="column 'a'"):  # The last fit had missing values in other columns.
         KernelRegressor(advanced={"warm_start": True}, effort=1).fit(holes, y).fit(holes.assign(a=holes["b"]), y)
     assert model.set_params(advanced=None).fit(holes, y).predict(holes).shape == (80,)
 
@@ -233,17 +230,15 @@ def test_columns_that_are_not_used():
     frame = pandas.DataFrame({"amount": [f"blue-{i}" for i in range(40)], "same": 7, "none": None, "city": ["Ulm", "Bonn"] * 20})
     with pytest.warns(MercerWarning) as recorded:
         KernelRegressor(random_state=0).fit(frame, np.arange(40) % 2)
-    assert texts(recorded)[:3] == [
-        "column 'amount' is not used: almost every value is different text, such as 'blue-0'; if these are numbers or "
-        "dates, convert them; otherwise remove it, or make it a category",
-        "column 'same' is not used: it has one value, '7'",
-        "column 'none' is not used: it is empty",
-    ]
+    found = of_mercer(recorded)
+    assert [field for field, _ in found[:3]] == ["amount", "same", "none"]
+    assert "'blue-0'" in found[0][1] and "'7'" in found[1][1] and "empty" in found[2][1]
     wide = pandas.DataFrame({f"c{i}": ["k"] * 40 for i in range(20)} | {"city": ["Ulm", "Bonn"] * 20})
     with pytest.warns(MercerWarning) as recorded:
         encode(Context(), wide)
-    assert len(texts(recorded)) == 9
-    assert texts(recorded)[-1].startswith("12 more columns are not used: 0 empty, 12 with one value")
+    found = of_mercer(recorded)
+    assert [field for field, _ in found] == [*(f"c{i}" for i in range(8)), ""]
+    assert re.search("^12 .*columns .* 0 empty, 12 ", found[-1][1])
 
 
 @pytest.mark.parametrize("plain", [True, False])
@@ -254,14 +249,14 @@ def test_row_numbers(plain):
         frame["city"] = ["Ulm", "Bonn"] * 30
     with pytest.warns(MercerWarning) as recorded:
         model = KernelRegressor(random_state=0, ridge=1e-3).fit(frame, frame["a"])
-    expected = "column 'id': has 60 distinct whole numbers in order, like a row number; if it is one, remove it"
-    assert [text for text in texts(recorded) if "in order" in text] == [expected]
+    (text,) = [text for field, text in of_mercer(recorded) if field == "id"]
+    assert "'id'" in text and " 60 " in text
     assert model.n_features_in_ == len(frame.columns)  # The column is still a feature.
 
 
 def test_integers_that_double_merges():
     big = np.array([2**63 - 1 - i for i in range(50)])
-    expected = "50 distinct whole numbers, such as 9223372036854775807, become 1 in double"
+    expected = ": 50 .*9223372036854775807, .* 1 in double"
     y = np.arange(50.0)
     for X, name in (
         (np.stack([big, np.arange(50) % 7], axis=1), "X, column 0"),
@@ -270,31 +265,31 @@ def test_integers_that_double_merges():
     ):
         with pytest.warns(MercerWarning) as recorded:
             KernelRegressor(random_state=0, ridge=1e-3).fit(X, y)
-        assert any(text.startswith(f"{name}: {expected}") for text in texts(recorded)), texts(recorded)
+        assert any(re.match(name + expected, text) for _, text in of_mercer(recorded)), of_mercer(recorded)
 
 
 def test_unknown_categories_are_warnings(frame):
     model = KernelRegressor(random_state=0, ridge=1e-3).fit(frame, target(frame))
     new = frame.copy()
     new.loc[4, "city"] = "Atlantis"
-    with pytest.warns(MercerWarning, match="column 'city': 1 cell has a category not seen in training \\('Atlantis'\\); it is treated as unknown"):
+    with warns("city", "1", "category", "('Atlantis')"):
         model.predict(new)
     new.loc[6, "city"] = "Avalon"
-    with pytest.warns(MercerWarning, match="column 'city': 2 cells have a category not seen in training \\(such as 'Atlantis'\\)"):
+    with warns("city", "2", "category", "'Atlantis')"):
         model.predict(new)
 
 
 def test_columns_that_cannot_be_used(frame):
     y = target(frame)
     twice = pandas.concat([frame, frame[["city"]]], axis=1)
-    with pytest.raises(ValueError, match="^X has 2 columns named 'city'; rename or drop all but one"):
+    with pytest.raises(ValueError, match="^X .*2 columns.*'city'"):
         KernelRegressor().fit(twice, y)
-    with pytest.raises(ValueError, match="^X, column 'tags': values of type list are neither numbers nor text"):
+    with pytest.raises(ValueError, match="^X, column 'tags': .*list"):
         KernelRegressor().fit(frame.assign(tags=[[1, 2]] * len(frame)), y)
     model = KernelRegressor(random_state=0, ridge=1e-3).fit(frame, y)
-    with pytest.raises(ValueError, match="^X has 2 columns named 'city'"):
+    with pytest.raises(ValueError, match="^X .*2 columns.*'city'"):
         model.predict(twice)
-    with pytest.raises(ValueError, match="^X has no column 'city', which the model was trained on"):
+    with pytest.raises(ValueError, match="^X .*'city'.*model"):
         model.predict(frame.drop(columns="city"))
 
 
@@ -311,7 +306,7 @@ def test_a_loaded_model_takes_frames(frame, tmp_path):
         assert model.gradients(table).shape == (120, 2, len(model.feature_names))
     encoded = encode(Context(), frame, model.schema)[0]
     np.testing.assert_array_equal(model.predict(encoded), model.predict(frame))
-    with pytest.raises(ValueError, match="no column 'city'"):
+    with pytest.raises(ValueError, match="'city'"):
         model.predict(frame.drop(columns="city"))
 
 
@@ -384,7 +379,7 @@ def test_permutation_importance(frame):
     again = [model.permutation_importance(frame, names, random_state=1).importances_mean for _ in range(2)]
     np.testing.assert_array_equal(*again)
     assert again[0][0] > 0.1
-    with pytest.raises(ValueError, match="'huge', which the training data do not have"):
+    with pytest.raises(ValueError, match="'huge'.*training"):
         model.permutation_importance(frame, np.where(big, "huge", "small"))
     X = np.random.default_rng(0).normal(size=(200, 3))
     plain = KernelRegressor(random_state=0, ridge=1e-3).fit(X, X[:, 1]).permutation_importance(X, X[:, 1])

@@ -50,9 +50,9 @@ def test_other_norms(name, p, q, rng):
 
 
 def test_powers_out_of_range():
-    with pytest.raises(ValueError, match="q is 1.5; it must be > 0 and <= p = 1"):
+    with pytest.raises(ValueError, match="q is 1.5; .*> 0 .*<= p = 1"):
         Kernel("lpq", p=1, q=1.5, bandwidth=1)
-    with pytest.raises(ValueError, match="gamma=1.2 is out of range"):
+    with pytest.raises(ValueError, match="gamma=1.2 "):
         Kernel("exppower-l1", gamma=1.2, bandwidth=1)
 
 

@@ -100,7 +100,7 @@ def test_export(model, tmp_path):
         model.export(tmp_path / "m.c", format="f77")
     ones = Model(Kernel.from_function(lambda r: np.exp(-r)), np.eye(3))
     for name, format in (("one.c", "c99"), ("one.onnx", "onnx")):
-        with pytest.raises(Exception, match=f"{format} cannot express a callback"):
+        with pytest.raises(Exception, match=f"{format} .*callback"):
             ones.export(tmp_path / name)
         assert not (tmp_path / name).exists()
 

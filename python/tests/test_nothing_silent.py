@@ -20,7 +20,7 @@ import mercer  # noqa: E402
 import paths  # noqa: E402
 from untuned import flat  # noqa: E402
 
-UNSEEN = {
+UNSEEN = {  # check-messages: allow (reasons, which no test compares)
     "threads": "results do not depend on the number of threads",
     "memory": "a limit that is not reached has no effect",
     "arithmetic": "has an effect only on GPUs; on the CPU, fast causes a warning",
@@ -114,7 +114,7 @@ def test_unconverged_training_warns(folders, solver, warns):
     rows = paths.table("heavy")
     option = next(option for option in paths.OPTIONS if option.c == {"train.solver": solver.encode()})
     found = paths.of_python(rows, option, folders[VALUES])
-    named = [text for text in found.warnings if f"solver {solver} ended far from the optimum" in text]
+    named = [text for text in found.warnings if f"solver {solver} " in text and "optimum" in text]
     assert bool(named) == warns, (found.error, found.warnings)
     if not warns:
         assert found.error <= paths.of_python(rows, paths.NOTHING, folders[VALUES]).error + 0.03
@@ -125,15 +125,14 @@ def test_warm_start_on_other_data_warns(estimator):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 3))
     y = X[:, 0] > 0 if estimator == "KernelClassifier" else X[:, 0]
-    key = "warm_start: X or y"
     for other, target in ((X[:150], y[:150]), (2 * X + 1, y), (X, y[::-1].copy()), (X.copy(), y.copy())):
         model = getattr(mercer, estimator)(effort=1, random_state=0).fit(X, y).set_params(advanced={"warm_start": True})
         with warnings.catch_warnings(record=True) as found:
             warnings.simplefilter("always")
             model.fit(other, target)
-        texts = [str(one.message) for one in found]
+        fields = [one.message.field for one in found]
         same = np.array_equal(other, X) and np.array_equal(target, y)
-        assert len([text for text in texts if text.startswith(key)]) == (0 if same else 1), texts
+        assert fields.count("warm_start") == (0 if same else 1), fields
 
 
 def test_ridge_far_from_the_best_warns(folders):
@@ -152,5 +151,5 @@ def test_parameters_that_streams_do_not_use():
             warnings.simplefilter("always")
             model = flat(mercer.KernelRegressor)(effort=1, random_state=0, **given).partial_fit(X, X[:, 0])
             model.partial_fit(X, X[:, 0])
-        says = [f"{name} has no effect in partial_fit" for name in given if given[name] != "ep3"]
-        assert [str(one.message).split(",")[0] for one in found] == says, given
+        assert [one.message.field for one in found] == [name for name in given if given[name] != "ep3"], given
+        assert all("partial_fit" in str(one.message) for one in found)

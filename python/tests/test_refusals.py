@@ -7,7 +7,8 @@ import pytest
 pytest.importorskip("sklearn")
 pandas = pytest.importorskip("pandas")
 
-from mercer import KernelClassifier, KernelRegressor, MercerWarning  # noqa: E402
+from expect import warns  # noqa: E402
+from mercer import KernelClassifier, KernelRegressor  # noqa: E402
 
 N = 120
 RNG = np.random.default_rng(6)
@@ -23,31 +24,31 @@ def fit(frame=FRAME, y=A, estimator=KernelRegressor, **parameters):
 @pytest.mark.parametrize(
     "arguments, error, message",
     [
-        ({"frame": pandas.concat([FRAME, FRAME[["a"]]], axis=1)}, ValueError, "X has 2 columns named 'a'; rename or drop all but one"),
-        ({"frame": FRAME[["a"]].assign(l=[[1]] * N)}, ValueError, "X, column 'l': values of type list are neither numbers nor text"),
-        ({"frame": FRAME[:0], "y": A[:0]}, ValueError, r"X has 0 sample\(s\): a data frame without rows"),
-        ({"frame": FRAME[[]]}, ValueError, r"X has 0 feature\(s\): a data frame without columns"),
+        ({"frame": pandas.concat([FRAME, FRAME[["a"]]], axis=1)}, ValueError, "X .*2 columns.*'a'"),
+        ({"frame": FRAME[["a"]].assign(l=[[1]] * N)}, ValueError, "X, column 'l': .*list"),
+        ({"frame": FRAME[:0], "y": A[:0]}, ValueError, r"X .*0 sample"),
+        ({"frame": FRAME[[]]}, ValueError, r"X .*0 feature"),
         ({"frame": FRAME.assign(b=np.inf)}, ValueError, "X, column 'b', row 0: contains infinity"),
         ({"frame": FRAME["a"]}, ValueError, r"X is a Series .*use X.to_frame\(\)"),
-        ({"frame": {"a": A}}, TypeError, r"X is a dict; use a data frame or an array \(rows, columns\)"),
-        ({"frame": None}, TypeError, "X is a NoneType; use a data frame"),
-        ({"y": A[:7]}, ValueError, "X has 120 rows, but y has 7"),
+        ({"frame": {"a": A}}, TypeError, r"X .*dict; "),
+        ({"frame": None}, TypeError, "X .*NoneType; "),
+        ({"y": A[:7]}, ValueError, "X .*120.*y .*7"),
         ({"y": pandas.Series(np.where(A > 0, A, np.nan))}, ValueError, r"y: Input y contains NaN: \d+ missing values \(first: row \d"),
-        ({"y": [f"${k}" for k in range(N)]}, ValueError, r"y has text such as '\$0'.*pandas.to_numeric\(y.str.replace.*KernelClassifier"),
-        ({"y": pandas.DataFrame({"p": ["x"] * N})}, ValueError, "y, column 'p' has text such as 'x'"),
+        ({"y": [f"${k}" for k in range(N)]}, ValueError, r"y .*'\$0'.*pandas.to_numeric\(y.str.replace.*KernelClassifier"),
+        ({"y": pandas.DataFrame({"p": ["x"] * N})}, ValueError, "y, column 'p' .*'x'"),
         (
             {"y": [f"${k}" for k in range(N)], "estimator": KernelClassifier}, ValueError,
-            r"y has 120 different values, such as '\$\d+', in 120 rows, so these are not classes; .* use KernelRegressor",
+            r"y .*120 .*'\$\d+'.* 120 rows.*KernelRegressor",
         ),
-        ({"frame": DASH}, ValueError, r"X, column 'rating', row 0: '-' is not a number.*missing=\['...'\] .* columns=\{'...': 'category'\}"),
-        ({"columns": {"citi": "category"}}, ValueError, "columns: X has no column 'citi'; did you mean 'city'?"),
+        ({"frame": DASH}, ValueError, r"X, column 'rating', row 0: '-' .*number.*missing=\['...'\] .* columns=\{'...': 'category'\}"),
+        ({"columns": {"citi": "category"}}, ValueError, r"columns: .*'citi'.*'city'\?"),
         ({"columns": {"city": "word"}}, ValueError, "columns: 'city' is 'word'; valid: number, category, boolean"),
-        ({"columns": {"city": "boolean"}}, ValueError, "X, column 'city': columns says boolean, but '[xy]' is not one"),
-        ({"columns": {"city": "date"}}, ValueError, "X, column 'city': columns says date, but '[xy]' is not one"),
-        ({"columns": ["city"]}, ValueError, r"columns is \['city'\]; it must be a dict"),
-        ({"frame": FRAME[["a"]].to_numpy(), "columns": {"a": "number"}}, ValueError, "columns: X is not a data frame, so its columns have no names"),
-        ({"missing": {"a": 1}}, ValueError, "missing is .*; it must be a str, a number, a list of them"),
-        ({"missing": [True]}, ValueError, "missing has True; it must have strings and numbers"),
+        ({"columns": {"city": "boolean"}}, ValueError, "X, column 'city': .*boolean.*'[xy]'"),
+        ({"columns": {"city": "date"}}, ValueError, "X, column 'city': .*date.*'[xy]'"),
+        ({"columns": ["city"]}, ValueError, r"columns .*\['city'\].*dict"),
+        ({"frame": FRAME[["a"]].to_numpy(), "columns": {"a": "number"}}, ValueError, "columns: X .*data frame"),
+        ({"missing": {"a": 1}}, ValueError, "missing .*str"),
+        ({"missing": [True]}, ValueError, "missing .*True"),
     ],
 )
 def test_messages(arguments, error, message):
@@ -93,7 +94,7 @@ def test_kinds_of_columns(kind, values, as_if):
 
 def test_dropped_columns():
     frame = FRAME.assign(id=np.arange(1, N + 1))
-    with pytest.warns(MercerWarning, match="column 'id': has 120 distinct whole numbers in order"):
+    with warns("id", "120"):
         fit(frame)
     model = fit(frame, columns={"id": "drop"})
     assert list(model.feature_names_in_) == list(FRAME.columns)
@@ -103,5 +104,5 @@ def test_dropped_columns():
 
 
 def test_ids_as_text_are_named():
-    with pytest.warns(MercerWarning, match="column 'name' is not used: almost every value is different text, such as 'row 0'"):
+    with warns("name", "'row 0'"):
         fit(FRAME.assign(name=[f"row {k}" for k in range(N)]))

@@ -10,7 +10,7 @@ import pytest
 
 import mercer
 
-pytestmark = pytest.mark.filterwarnings("ignore:tune is off")
+pytestmark = pytest.mark.filterwarnings("ignore:tune")
 
 
 def table(rows=150, seed=0):
@@ -99,7 +99,7 @@ def test_transformed():
 def test_refusals():
     X = np.random.default_rng(2).normal(size=(80, 4))
     model = mercer.KernelRegressor("linear", tune="off").fit(X, X[:, 0])
-    with pytest.raises(Exception, match="kernel linear: exact Shapley values"):
+    with pytest.raises(Exception, match="kernel linear: .*Shapley"):
         model.shap_values(X)
     model = mercer.KernelRegressor("gaussian", tune="off").fit(X, X[:, 0])
     with pytest.raises(ValueError, match="background_rows is 0"):
@@ -112,7 +112,7 @@ def test_refusals():
         mercer.KernelRegressor().shap_values(X, X)
     metric = np.eye(4) + 0.1
     model = mercer.KernelRegressor("gaussian", tune="off", advanced={"metric": metric}).fit(X, X[:, 0])
-    with pytest.raises(Exception, match="full metric"):
+    with pytest.raises(Exception, match="metric"):
         model.shap_values(X)
 
 

@@ -179,7 +179,7 @@ def test_reserved_words_must_be_zero():
             words = getattr(options, group).reserved
             words[len(words) - 1] = 1
             assert L.lib.mercer_fit_check(things.context, options) == L.ERROR_ARGUMENT
-            assert f"options: {group}: a field is set" in L.lib.mercer_last_error(things.context).decode()
+            assert f"options: {group}: " in L.lib.mercer_last_error(things.context).decode()
 
 
 @pytest.mark.parametrize("name", sorted(CALLS))

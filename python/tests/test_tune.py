@@ -13,6 +13,7 @@ import pytest
 pytest.importorskip("sklearn")
 
 import mercer  # noqa: E402
+from expect import warns  # noqa: E402
 from mercer import Kernel, Model  # noqa: E402
 from mercer._context import MercerWarning  # noqa: E402
 from untuned import flat  # noqa: E402
@@ -84,7 +85,7 @@ def test_effort_without_a_search():
 
 @pytest.mark.parametrize("wrong", [0, 6, -1, 2.0, True, "3", np.nan, [3]])
 def test_invalid_effort(wrong):
-    with pytest.raises(ValueError, match=r"effort is .*; it must be an integer from 1 to 5, or None"):
+    with pytest.raises(ValueError, match=r"effort is .*1 to 5"):
         KernelRegressor(effort=wrong).fit(X, Y)
 
 
@@ -101,11 +102,11 @@ def test_budget():
 
 @pytest.mark.parametrize("kind, target", [(KernelRegressor, Y), (KernelClassifier, LABELS)])
 def test_budget_that_is_too_small(kind, target):
-    with pytest.warns(MercerWarning, match="budget is too small: 0 s are left"):
+    with warns("search.budget", " 0 s "):
         model = kind(budget=1e-6, random_state=0).fit(X[:600], target[:600])
     search = model.summary_["search"]
     assert search["effort"] == 1 and search["cut"] and 1 <= len(search["steps"]) < 5
-    assert "(ended at the time limit)" in model.plan_["text"]
+    assert "time limit" in model.plan_["text"]
     assert model.score(X[600:], target[600:]) > 0.5
 
 
@@ -118,7 +119,7 @@ def test_budget_ends_training():
 
 @pytest.mark.parametrize("wrong", [0, -1, "10s", True, np.nan, np.inf, [1]])
 def test_invalid_budget(wrong):
-    with pytest.raises(ValueError, match=r"budget is .*; it must be a number of seconds above 0, or None"):
+    with pytest.raises(ValueError, match=r"budget is .*seconds"):
         KernelRegressor(budget=wrong).fit(X, Y)
 
 
@@ -134,9 +135,9 @@ def test_default():
         plain = KernelRegressor(**QUICK, **given).fit(X[:rows], Y[:rows])
         search = plain.summary_["search"]
         assert set(search) == REPORT and why in search["skipped"] and search["steps"] == [] and search["centers"] == {}
-        assert np.isnan(search["error"]) and np.isnan(search["r2"]) and "search: none, because " in plain.plan_["text"]
+        assert np.isnan(search["error"]) and np.isnan(search["r2"]) and "search: none, " in plain.plan_["text"]
     values = (X * 20 + 128).clip(0, 255).astype(np.uint8)
-    assert "not a table" in KernelRegressor(**QUICK, centers=40).fit(values, Y).summary_["search"]["skipped"]
+    assert "table" in KernelRegressor(**QUICK, centers=40).fit(values, Y).summary_["search"]["skipped"]
     for tune in (True, "on", np.True_):
         assert KernelRegressor(**QUICK, centers=40, tune=tune).fit(values, Y).summary_["search"]["steps"]
 
@@ -150,7 +151,7 @@ def test_equal_rows_are_one():
     ("options", "words"),
     [({"tune": -1}, "tune is -1; .*budget"), ({"tune": 60}, "tune is 60; .*budget"),
      ({"tune": "yes"}, "tune is 'yes'"), ({"tune": None}, "tune is None"),
-     ({"tune": True, "kernel": Kernel("gaussian:bandwidth=2")}, "kernel is a Kernel")],
+     ({"tune": True, "kernel": Kernel("gaussian:bandwidth=2")}, "kernel .*Kernel")],
 )
 def test_rejected_parameters(options, words):
     with pytest.raises(ValueError, match=words):
@@ -159,7 +160,7 @@ def test_rejected_parameters(options, words):
 
 def test_parameters_of_earlier_versions():
     for name in ("kernels", "criterion", "average_models"):
-        with pytest.raises(TypeError, match=f"has no parameter '{name}'"):
+        with pytest.raises(TypeError, match=f"KernelRegressor .*'{name}'"):
             KernelRegressor(**{name: None})
 
 
@@ -168,7 +169,7 @@ def test_parameters_of_earlier_versions():
 
 @pytest.mark.parametrize("kernel", ["gaussian", "laplace", "matern32", "laplace-l1", "exppower:gamma=0.7"])
 def test_given_kernel(kernel):
-    with pytest.warns(MercerWarning, match=f"kernel {kernel} is given"):
+    with warns("kernel.spec", kernel):
         found = fitted(kernel=kernel).model_.kernel
     name, _, parameters = kernel.partition(":")
     assert str(found).partition(":")[0] == name and parameters in str(found) and "bandwidth=" in str(found)
@@ -225,14 +226,14 @@ def test_groups_and_times():
     times = np.arange("2020-01-01", "2021-09-01", dtype="datetime64[D]")[:600]
     search = KernelRegressor(**QUICK).fit(A, b, times=times).summary_["search"]
     assert 0 < search["held"] <= 200 and search["rows"] + search["held"] <= 600
-    for wrong, words in (({"groups": groups[:9]}, "groups has the shape"), ({"times": ["a"] * 600}, "times is an array")):
+    for wrong, words in (({"groups": groups[:9]}, "groups .*shape"), ({"times": ["a"] * 600}, "times .*array")):
         with pytest.raises(ValueError, match=words):
             KernelRegressor(**QUICK).fit(A, b, **wrong)
 
 
 def test_few_groups():
     groups = np.arange(600) % 49
-    with pytest.warns(MercerWarning, match="groups: there are fewer than 50"):
+    with warns("groups", "50"):
         model = KernelRegressor(**QUICK).fit(X[:600], Y[:600], groups=groups)
     assert "groups" in model.summary_["search"]["skipped"]
 
@@ -260,7 +261,7 @@ def test_warm_start_keeps_what_was_found():
     model = fitted(warm_start=True)
     kernel = str(model.model_.kernel)
     model.fit(X[:600], Y[:600])
-    assert str(model.model_.kernel) == kernel and "model is given" in model.summary_["search"]["skipped"]
+    assert str(model.model_.kernel) == kernel and "model" in model.summary_["search"]["skipped"]
 
 
 # ---- Progress ----
@@ -279,7 +280,7 @@ def test_callbacks_receive_the_progress_of_the_search():
 
 def test_callback_stops_the_search():
     heard, model = [], KernelRegressor(**QUICK)
-    with pytest.raises(RuntimeError, match="stopped the search"):
+    with pytest.raises(RuntimeError, match="search"):
         model.fit(X, Y, callbacks=[lambda progress: heard.append(progress) or len(heard) >= 3])
     assert len(heard) == 3 and not hasattr(model, "model_")
 
@@ -332,7 +333,7 @@ def test_weights_with_a_smooth_kernel():
 def test_options_of_the_search_without_enough_rows(option, rows):
     """With fewer than 50 distinct rows nothing is searched, and a given option of the search says so."""
     x = X[np.arange(rows) % 40]
-    with pytest.warns(MercerWarning, match=f"^{next(iter(option))} has no effect, because there are fewer than 50 distinct rows"):
+    with warns("search." + next(iter(option)), next(iter(option)), "50 distinct rows"):
         KernelRegressor(random_state=0, **option).fit(x, Y[:rows])
     with warnings.catch_warnings():
         warnings.simplefilter("error", MercerWarning)
