@@ -465,6 +465,40 @@ class Words(Tree):
         self.assertRegex(output, r"(?m)^ +3  in total$")
 
 
+class Messages(Tree):
+    """A test must not share three words in a row with a string of the library, the program or the package."""
+
+    def setUp(self):
+        super().setUp()
+        self.write("src/a.c", 'fail("column \'%s\' is not "\n     "a number\\n", name);\n')
+        self.write("python/mercer/a.py", 'def f():\n    """Reads all of it."""\n    raise ValueError(f"{name} has the wrong shape")\n')
+
+    def test_this_tree(self):
+        self.assert_ok("check-messages", ROOT)
+
+    def test_wording(self):
+        for path, text, line in (
+            ("tests/unit/test_a.c", 'refuse(\n    "\'x\' is not a number");\n', 2),
+            ("tests/unit/test_a.c", 'snprintf(part, 9, "\'%s\' is not a number", x);\n', 1),
+            ("tests/cli/test_a.py", 'self.bad(2, r"--x: is not "\n            "a number", "train")\n', 1),
+            ("python/tests/test_a.py", 'with pytest.raises(ValueError, match=f"{x} has the wrong shape"):\n    pass\n', 1),
+        ):
+            with self.subTest(path=path, text=text):
+                self.write(path, text)
+                self.assert_wrong("check-messages", f"{path}:{line}: ")
+                os.remove(os.path.join(self.root, path))
+
+    def test_allowed(self):
+        self.write("tests/cli/test_messages.py", 'text = "is not a number"\n')
+        self.write("tests/unit/test_a.c", 'print_error("is not a number");\nassert_that(x, "%d is not a number", x);\n'
+                                          'refuse("line 2*number");\n')
+        self.write("tests/cli/test_a.py", '"""It is not a number."""\nself.skipTest("is not a number")\n'
+                                          'run("mercer is not a number", "reads all of it")\n')
+        self.write("python/tests/test_a.py", 'x = "is not a number"  # check-messages: allow (a name)\n'
+                                             'y = [  # check-messages: allow (a list)\n    "is not a number",\n]\n')
+        self.assert_ok("check-messages")
+
+
 class Promises(Tree):
     def list(self, text):
         self.write("tests/promises.txt", text)
