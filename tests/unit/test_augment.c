@@ -321,7 +321,7 @@ static void test_bad_specs(void **state)
                {"shift:pixels=6", "6 pixels", MERCER_ERROR_ARGUMENT},
                {"crop:pixels=1", "unknown parameter 'pixels'", MERCER_ERROR_ARGUMENT},
                {"mixup:alpha=0", "> 0", MERCER_ERROR_ARGUMENT},
-               {"noise:sigma=1 + flip", "number", MERCER_ERROR_ARGUMENT},
+               {"noise:sigma=1 + flip", "noise: *number: '1 + flip'", MERCER_ERROR_ARGUMENT},
                {"rotate", "valid names: noise, shift, crop, flip, mixup", MERCER_ERROR_ARGUMENT}};
     mrc_augment_shape shape = {48, 6, 8, 1}, none = {.features = 48}, wrong = {48, 6, 9, 1};
     mrc_augment *out;

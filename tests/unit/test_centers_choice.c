@@ -183,7 +183,7 @@ static void test_refused_data(void **state)
     f.X = data_matrix(20, 3, 0, MERCER_F64), f.Z = data_matrix(5, 3, 0, MERCER_F64);
     f.options = center_options("kmeans", 1);
     data_fill_normal(&f.X, (mrc_rng){1, 1}, 0, 1e160);
-    refuse(&f, MERCER_ERROR_DATA, "scale");
+    refuse(&f, MERCER_ERROR_DATA, "3 features*f64; scale");
     free(f.X.data), free(f.Z.data);
     mercer_context_free(f.context);
 }

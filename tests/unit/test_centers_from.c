@@ -161,7 +161,8 @@ static void test_refused(void **state)
     open.x = in_folder("x.npy"), open.task = MERCER_TASK_UNLABELED;
     mercer_dataset *plain = NULL;
     assert_succeeds(bed, mercer_dataset_open(&plain, bed, &open));
-    assert_fails(bed, mercer_choose_centers_from(plain, &Z, NULL, &options, NULL), MERCER_ERROR_ARGUMENT, "dataset");
+    assert_fails(bed, mercer_choose_centers_from(plain, &Z, NULL, &options, NULL), MERCER_ERROR_ARGUMENT,
+                 "balanced*dataset");
     mercer_preprocess *narrow = NULL;
     mercer_matrix few = mrc_columns(&points, 0, 3);
     assert_succeeds(bed, fit_to_matrix(&narrow, bed, "standardize", &few));

@@ -138,10 +138,10 @@ static void test_target_choice(void **state)
         mercer_dataset_free(data);
     }
     refuse("a,b,c\n1,2,3\n", NULL, MERCER_ERROR_MISMATCH, "columns: 'a', 'b', 'c'");
-    refuse("a,label,class\n1,2,3\n", NULL, MERCER_ERROR_MISMATCH, "columns");
+    refuse("a,label,class\n1,2,3\n", NULL, MERCER_ERROR_MISMATCH, "columns*'a', 'label', 'class'");
     refuse("1,2,3\n4,5,6\n", NULL, MERCER_ERROR_MISMATCH, "--target NAME");
     refuse("a,b,c\n1,2,3\n", "d", MERCER_ERROR_MISMATCH, "'d'*3 columns*'a'*'c'");
-    refuse("1,2,3\n4,5,6\n", "d", MERCER_ERROR_MISMATCH, "header");
+    refuse("1,2,3\n4,5,6\n", "d", MERCER_ERROR_MISMATCH, "'d'*3 columns*header");
     refuse("a,b,a\n1,2,3\n", "a", MERCER_ERROR_MISMATCH, "columns*'a'");
     refuse("a,b,c\n1,2,3\n", "3", MERCER_ERROR_MISMATCH, "target column 3");
     refuse("a,b,c\n1,2,3\n", "-4", MERCER_ERROR_MISMATCH, "target column -4");
@@ -285,7 +285,7 @@ static void test_bad_text(void **state)
     refuse("\xff\xfe"
            "1\0",
            "0", format, "UTF-16");
-    refuse("", "0", format, "empty");
+    refuse("", "0", format, "bad.csv: *empty");
     mercer_dataset_options options = data_options(in_folder("missing.csv"), NULL);
     assert_refused(&options, MERCER_ERROR_MISSING, "missing.csv");
     options.x = folder;
@@ -367,7 +367,7 @@ static void test_slices_and_memory(void **state)
     options.first = options.rows = 0;
     options.memory = 63; /* one less than 4 rows of 4 bytes, plus 12 bytes per target */
     assert_refused(&options, MERCER_ERROR_MEMORY, "x.csv: needs 64 more");
-    assert_refused(&options, MERCER_ERROR_MEMORY, "npy");
+    assert_refused(&options, MERCER_ERROR_MEMORY, "x.csv: *64 *63 *npy");
     options.memory = 64;
     mercer_dataset_free(open_with(&options));
 }

@@ -139,14 +139,14 @@ static void test_missing_values(void **state)
         assert_true(fabs(mrc_load(&z, GAP_ROWS, places[j]) - mean[j]) <= 1e-6 * deviation[j]);
     mercer_dataset_free(again);
     /* Invalid imputation entries in a schema are refused. */
-    static const char *const lies[][2] = {{"\"deviation\":0,\"precision\":[1]", "deviation"},
+    static const char *const lies[][2] = {{"\"deviation\":0,\"precision\":[1]", "column 0 *deviation"},
                                           {"\"deviation\":1,\"precision\":[1,2]", "missing values"},
-                                          {"\"deviation\":1,\"precision\":[0]", "definite"},
-                                          {"\"deviation\":1,\"precision\":[\"1\"]", "list"},
-                                          {"\"deviation\":1e-400,\"precision\":[1]", "deviation"},
+                                          {"\"deviation\":1,\"precision\":[0]", "precision*definite"},
+                                          {"\"deviation\":1,\"precision\":[\"1\"]", "column 0 *precision*list"},
+                                          {"\"deviation\":1e-400,\"precision\":[1]", "column 0 *deviation"},
                                           {"\"deviation\":1", "missing values"},
-                                          {"\"precision\":[1]", "deviation"},
-                                          {"\"deviation\":\"1\",\"precision\":[1]", "deviation"}};
+                                          {"\"precision\":[1]", "column 0 *deviation"},
+                                          {"\"deviation\":\"1\",\"precision\":[1]", "column 0 *deviation"}};
     for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
         char lie[256];
         snprintf(lie, sizeof lie,

@@ -146,7 +146,7 @@ static const bad_spec bad_specs[] = {
     {"laplace:bandwidth=1,gamma=1", {"unknown parameter 'gamma'", "bandwidth", ""}},
     {"linear:scale=2", {"unknown parameter 'scale'", "none", ""}},
     {"laplace:bandwidth", {"value*'bandwidth'", "bandwidth (>= 1e-300", ""}},
-    {"laplace:bandwidth,", {"value", "", ""}},
+    {"laplace:bandwidth,", {"value*given", "", ""}},
     {"laplace:bandwidth=", {"number: ''", "", ""}},
     {"laplace:bandwidth=abc", {"number: 'abc'", "", ""}},
     {"laplace:bandwidth=nan", {"number: 'nan'", "", ""}},

@@ -207,7 +207,7 @@ static void check_plan(const problem *data, const char *asked, const char *taken
         assert_succeeds(context, status);
         assert_string_equal(plan.solver, taken);
     } else
-        assert_fails(context, status, MERCER_ERROR_DATA, "rows");
+        assert_fails(context, status, MERCER_ERROR_DATA, "same rows");
     mercer_context_free(context);
 }
 

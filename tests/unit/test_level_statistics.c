@@ -333,13 +333,13 @@ static void test_bad_columns(void **state)
     refuse_column((mercer_table_column){.kind = "weight", .values = values}, "weight*>= 0");
     refuse_column((mercer_table_column){.kind = "group", .values = odd}, "not finite");
     refuse_column((mercer_table_column){.kind = "time", .values = values}, "one of");
-    refuse_column((mercer_table_column){.kind = "target", .codes = codes}, "words");
+    refuse_column((mercer_table_column){.kind = "target", .codes = codes}, "target*words");
     refuse_column((mercer_table_column){.kind = "target", .codes = gap, .words = words, .word_count = 2}, "a code");
     refuse_column((mercer_table_column){.kind = "target", .codes = codes, .words = words, .word_count = 2},
                   "column*codes");
     const mercer_table_column only = {.kind = "target", .values = values};
     assert_fails(context, mercer_dataset_from_columns(&made, context, &only, 1, 2, NULL), MERCER_ERROR_SHAPE,
-                 "features");
+                 "columns: *features");
 }
 
 static void test_bad_statistics(void **state)
@@ -347,14 +347,14 @@ static void test_bad_statistics(void **state)
     (void)state;
     static const struct {
         const char *text, *says;
-    } list[] = {{"\"statistics\":1}", "statistics"},
-                {"\"rare\":[],\"statistics\":0}", "statistics"},
-                {"\"rare\":[],\"statistics\":17}", "statistics"},
-                {"\"rare\":[\"c\"],\"statistics\":1}", "statistics"},
-                {"\"rare\":[],\"statistics\":1,\"values\":[1,2]}", "number*statistics"},
-                {"\"rare\":[],\"statistics\":1,\"values\":[1,2,\"3\"]}", "range"},
-                {"\"rare\":[],\"statistics\":1,\"values\":[1,2,1e300]}", "range"},
-                {"\"rare\":[\"a\"],\"other\":true,\"statistics\":1,\"values\":[1,2,3,4]}", "repeated"}};
+    } list[] = {{"\"statistics\":1}", "column 0 *valid statistics"},
+                {"\"rare\":[],\"statistics\":0}", "column 0 *valid statistics"},
+                {"\"rare\":[],\"statistics\":17}", "column 0 *valid statistics"},
+                {"\"rare\":[\"c\"],\"statistics\":1}", "column 0 *valid statistics"},
+                {"\"rare\":[],\"statistics\":1,\"values\":[1,2]}", "column 0 *wrong number"},
+                {"\"rare\":[],\"statistics\":1,\"values\":[1,2,\"3\"]}", "column 0 *range"},
+                {"\"rare\":[],\"statistics\":1,\"values\":[1,2,1e300]}", "column 0 *range"},
+                {"\"rare\":[\"a\"],\"other\":true,\"statistics\":1,\"values\":[1,2,3,4]}", "column 0 *repeated level"}};
     for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
         char text[512];
         const mercer_table_column column = {.name = "w", .kind = "number", .values = (double[]){1}};

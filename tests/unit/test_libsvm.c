@@ -141,7 +141,7 @@ static void test_claims(void **state)
     mercer_dataset_free(data);
     /* 64 MiB + 89 KiB are needed, 64 MiB + 72 KiB allowed. */
     options = data_options(text_file("x.svm", "1 8400000:2\n2 1:3\n"), NULL);
-    assert_refused(&options, MERCER_ERROR_MEMORY, "features");
+    assert_refused(&options, MERCER_ERROR_MEMORY, "x.svm: index 8400000*67200024*18");
     options.features = 8400000;
     mercer_dataset_free(open_with(&options));
 }
@@ -154,17 +154,17 @@ static void test_bad_text(void **state)
     refuse("1 1:1\n2 2\n", format, "line 2: '2' *index:value");
     refuse("1 1:1\n2 x:2\n", format, "line 2: 'x:2' *begin");
     refuse("1 1:1\n2 :2\n", format, "line 2: ':2' *begin");
-    refuse("1 1:1\n2 00000000002:2\n", format, "begin*index");
-    refuse("1 1:1\n2 -1:2\n", format, "begin*index");
-    refuse("1 1:1\n2 2147483648:2\n", format, "begin*index");
-    refuse("1 1:1\n2 99999999999999999999:2\n", format, "begin*index");
+    refuse("1 1:1\n2 00000000002:2\n", format, "line 2: '00000000002:2' *begin");
+    refuse("1 1:1\n2 -1:2\n", format, "line 2: '-1:2' *begin");
+    refuse("1 1:1\n2 2147483648:2\n", format, "line 2: '2147483648:2' *begin");
+    refuse("1 1:1\n2 99999999999999999999:2\n", format, "line 2: '99999999999999999999:2' *begin");
     refuse("1 2:1 2:2\n", format, "line 1: '2:2' *larger");
     refuse("1 2:1 1:2\n", format, "line 1: '1:2' *larger");
     refuse("1 1:\n", format, "line 1: '1:'");
     refuse("1 1:abc\n", format, "line 1: '1:abc'");
     refuse("1 1:nan\n", format, "number");
-    refuse("1 1:1e40\n", format, "range*f32");
-    refuse("1 1:inf\n", format, "range*f32");
+    refuse("1 1:1e40\n", format, "line 1: '1:1e40'*f32");
+    refuse("1 1:inf\n", format, "line 1: '1:inf'*f32");
     refuse("1 qid:3 1:1\n", format, "ranking");
     refuse("1,2 1:1\n", format, "several labels");
     refuse("# nothing\n\n", format, "samples");

@@ -412,7 +412,7 @@ static void test_bad_parts(void **state)
                  "row 1, column 1");
     scores[3] = 2, scores[0] = -1;
     assert_fails(context, mrc_model_set_intervals(model, &lists, 9, MERCER_TASK_REGRESSION), MERCER_ERROR_DATA,
-                 "ascending");
+                 "scores: list 0 *ascending");
     lists.dtype = MERCER_U8;
     assert_fails(context, mrc_model_set_intervals(model, &lists, 9, MERCER_TASK_REGRESSION), MERCER_ERROR_DTYPE,
                  "scores");

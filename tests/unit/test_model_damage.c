@@ -151,7 +151,7 @@ static void test_no_model(void **state)
         {"preprocess", "standardise:", {0}, "preprocess"}, /* check-words: allow spelling -ise (file format) */
         {"preprocess", "standardize", {0}, "preprocess"},
         {"preprocess", "scale:factor=nan", {0}, "preprocess"},
-        {"preprocess_folded", "true", {0}, "kernel"},
+        {"preprocess_folded", "true", {0}, "preprocess*kernel"},
     };
     const forgery tensors[] = {
         {NULL, NULL, {.name = "centers"}, "\"centers\""},

@@ -204,8 +204,10 @@ static void test_refused(void **state)
     double median;
     mercer_kernel inner;
     assert_succeeds(context, mercer_kernel_parse(&inner, context, "linear"));
-    assert_fails(context, mercer_nearest_rows(context, nearest, NULL, &inner, &x, &x), MERCER_ERROR_KERNEL, "distance");
-    assert_fails(context, mercer_median_distance(context, &median, &inner, &x, 0), MERCER_ERROR_KERNEL, "distance");
+    assert_fails(context, mercer_nearest_rows(context, nearest, NULL, &inner, &x, &x), MERCER_ERROR_KERNEL,
+                 "inner product*distance");
+    assert_fails(context, mercer_median_distance(context, &median, &inner, &x, 0), MERCER_ERROR_KERNEL,
+                 "inner product*distance");
     mercer_kernel wrong;
     assert_succeeds(context, mercer_kernel_parse(&wrong, context, specs[2]));
     wrong.q = 1.75;

@@ -208,16 +208,16 @@ static void test_bad_headers(void **state)
     (void)state;
     const mercer_status bad = MERCER_ERROR_FORMAT;
     refuse(1, "{'descr': '<f8', 'fortran_order': False, 'shape': (3, 2), }", 40, bad, "truncated");
-    refuse(1, "{'descr': '<f8', 'fortran_order': False, 'shape': (3, 2), }", 56, bad, "array");
+    refuse(1, "{'descr': '<f8', 'fortran_order': False, 'shape': (3, 2), }", 56, bad, "48 bytes*69*56*array");
     refuse(1, "{'descr': '<f8', 'fortran_order': False, 'shape': (3, 2), }", 40, bad, "48 bytes*offset");
     refuse(1, "{'descr': '<f8', 'fortran_order': False, 'shape': (), }", 8, bad, "no dimensions");
     refuse(1, "{'descr': '<f8', 'fortran_order': False, 'shape': (0, 5), }", 0, bad, "no elements");
-    refuse(1, "{'descr': '<f8', 'fortran_order': False, 'shape': (4294967296, 4294967296), }", 8, bad, "larger");
-    refuse(1, "{'descr': '<f8', 'fortran_order': False, 'shape': (2305843009213693952,), }", 8, bad, "larger");
+    refuse(1, "{'descr': '<f8', 'fortran_order': False, 'shape': (4294967296, 4294967296), }", 8, bad, "sizes*larger");
+    refuse(1, "{'descr': '<f8', 'fortran_order': False, 'shape': (2305843009213693952,), }", 8, bad, "sizes*larger");
     refuse(1, "{'descr': '<f8', 'fortran_order': False, 'shape': (99999999999999999999,), }", 8, bad, "too large");
-    refuse(1, "{'descr': '<f8', 'fortran_order': False, 'shape': (-3,), }", 8, bad, "tuple");
-    refuse(1, "{'descr': '<f8', 'fortran_order': False, 'shape': (3 4), }", 8, bad, "bracket");
-    refuse(1, "{'descr': '<f8', 'fortran_order': False, 'shape': 3, }", 8, bad, "tuple");
+    refuse(1, "{'descr': '<f8', 'fortran_order': False, 'shape': (-3,), }", 8, bad, "'shape'*tuple");
+    refuse(1, "{'descr': '<f8', 'fortran_order': False, 'shape': (3 4), }", 8, bad, "offset 63: 'shape'*bracket");
+    refuse(1, "{'descr': '<f8', 'fortran_order': False, 'shape': 3, }", 8, bad, "'shape'*tuple");
     refuse(1, "{'descr': '<f8', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1,1), }", 8, bad, "8 dimensions");
     refuse(1, "{'descr': '<f8', 'fortran_order': Falsch, 'shape': (1,), }", 8, bad, "True nor False");
     refuse(1, "{'descr': '<f8', 'shape': (1,), }", 8, bad, "'fortran_order'");
@@ -225,19 +225,19 @@ static void test_bad_headers(void **state)
     refuse(1, "{'descr': '<f8', 'owner': '<f8', 'fortran_order': False, 'shape': (1,), }", 8, bad, "unknown entry");
     refuse(1, "{'descr': [('a', '<f8')], 'fortran_order': False, 'shape': (1,), }", 8, bad, "structured");
     refuse(1, "{'descr': '<f8', 'fortran_order': False, 'shape': (1,), } x", 8, bad, "'}'");
-    refuse(1, "{'descr': '<f8, 'fortran_order': False, 'shape': (1,), }", 8, MERCER_ERROR_DTYPE, "type");
+    refuse(1, "{'descr': '<f8, 'fortran_order': False, 'shape': (1,), }", 8, MERCER_ERROR_DTYPE, "elements*type '");
     refuse(1, "{'descr': '<f8", 0, bad, "structured");
     refuse(1, "", 8, bad, "begin with '{'");
-    refuse(1, "{", 8, bad, "quotes");
+    refuse(1, "{", 8, bad, "offset 11: *quotes");
     refuse(4, "{'descr': '<f8', 'fortran_order': False, 'shape': (1,), }", 8, bad, "version 4.0");
     static const char *const types[] = {"|O", "<c16", "<f16", "<M8[ns]", "|V8", "<f3", "f",
                                         "",   "<",    "<i8x", "<U",      "<U0", "|S0"};
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         char header[128];
         snprintf(header, sizeof header, "{'descr': '%s', 'fortran_order': False, 'shape': (1,), }", types[i]);
-        refuse(1, header, 8, MERCER_ERROR_DTYPE, "type");
+        refuse(1, header, 8, MERCER_ERROR_DTYPE, "elements*type '");
     }
-    refuse(1, "{'descr': '<U2', 'fortran_order': False, 'shape': (1,), }", 8, MERCER_ERROR_DTYPE, "numbers");
+    refuse(1, "{'descr': '<U2', 'fortran_order': False, 'shape': (1,), }", 8, MERCER_ERROR_DTYPE, "text; *numbers");
 }
 
 /* A valid file with any other length, or with any byte of its header changed, is refused or read safely. */
@@ -287,8 +287,10 @@ static void test_header_ends(void **state)
     refuse(2, "[", 8, MERCER_ERROR_FORMAT, "at offset 12: ");
     mercer_dataset_options short_one = data_options(byte_file("bad.npy", "\x93NUMPY\2\0\0\0\1\0", 12), NULL);
     assert_refused(&short_one, MERCER_ERROR_FORMAT, "NPY header*65536 bytes*truncated");
-    refuse(1, "{'descr': '|S99999999', 'fortran_order': False, 'shape': (1,), }", 8, MERCER_ERROR_DTYPE, "type");
-    refuse(1, "{'descr': '|S10485770', 'fortran_order': False, 'shape': (1,), }", 8, MERCER_ERROR_DTYPE, "type");
+    refuse(1, "{'descr': '|S99999999', 'fortran_order': False, 'shape': (1,), }", 8, MERCER_ERROR_DTYPE,
+           "elements*type '");
+    refuse(1, "{'descr': '|S10485770', 'fortran_order': False, 'shape': (1,), }", 8, MERCER_ERROR_DTYPE,
+           "elements*type '");
     refuse(1, "{'descr': '|S10485769', 'fortran_order': False, 'shape': (1,), }", 8, MERCER_ERROR_FORMAT,
            "10485769 bytes");
 }

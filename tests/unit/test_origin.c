@@ -173,7 +173,7 @@ static void test_bad_schemas(void **state)
                  origins[i]);
         mercer_dataset_options options = table("t.csv", "a\n1\n2\n");
         options.schema = schema;
-        assert_refused(&options, MERCER_ERROR_FORMAT, "origin");
+        assert_refused(&options, MERCER_ERROR_FORMAT, "column 0 *origin");
     }
 }
 

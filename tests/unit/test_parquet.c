@@ -106,7 +106,7 @@ static void test_files(void **state)
     assert_int_equal(data->rows, 20);
     mercer_dataset_free(data);
     byte_file("p-3.parquet", bytes, read_corpus("nested", bytes));
-    assert_refused(&options, MERCER_ERROR_SHAPE, "columns");
+    assert_refused(&options, MERCER_ERROR_SHAPE, "p-3.parquet: *4 columns*p-1.parquet*11");
     options = data_options(corpus("nested.parquet"), NULL);
     options.target = "label";
     assert_refused(&options, MERCER_ERROR_FORMAT, "nested.parquet: column 'pair'*list");
@@ -159,10 +159,10 @@ static void test_cut(void **state)
     uint32_t length = UINT32_MAX;
     memcpy(bytes + size - 8, &length, 4);
     mercer_dataset_options options = data_options(byte_file("x.parquet", bytes, size), NULL);
-    assert_refused(&options, MERCER_ERROR_FORMAT, "footer");
+    assert_refused(&options, MERCER_ERROR_FORMAT, "x.parquet: *footer");
     memcpy(bytes, "PARE", 4);
     byte_file("x.parquet", bytes, size);
-    assert_refused(&options, MERCER_ERROR_FORMAT, "encrypted");
+    assert_refused(&options, MERCER_ERROR_FORMAT, "x.parquet: *encrypted");
 }
 
 /* Any byte may be wrong: the result is a dataset or an error. */

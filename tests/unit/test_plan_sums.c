@@ -324,7 +324,7 @@ static void test_width(void **state)
     int64_t *const sizes_of[] = {&request.n, &request.p, &request.c};
     for (int i = 0; i < 3; i++) {
         *sizes_of[i] = 0;
-        assert_fails(context, make_plan(context, &plan, &request), MERCER_ERROR_SHAPE, "sample");
+        assert_fails(context, make_plan(context, &plan, &request), MERCER_ERROR_SHAPE, "sample*center*output");
         *sizes_of[i] = 1;
     }
 }

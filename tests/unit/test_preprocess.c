@@ -253,7 +253,7 @@ static void test_bad_specs(void **state)
                {"log", "valid names: none, scale"},
                {"scale:facter=2", "'factor'?"},
                {"scale:factor=0", "> 0"},
-               {"scale:factor=x", "number"},
+               {"scale:factor=x", "scale: *number: 'x'"},
                {"unit:factor=1", "parameters of unit: none"},
                {"standardize", "needs data"},
                {"minmax", "dataset is NULL"}};

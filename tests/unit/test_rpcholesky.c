@@ -210,7 +210,8 @@ static void test_memory_and_stop(void **state)
     for (size_t i = 0; i < P * 4 * sizeof(float); i++) assert_int_equal(((char *)Z.data)[i], 0x3c);
     options.progress = NULL;
     kernel = kernel_of("polynomial:degree=9,scale=1e6");
-    assert_fails(context, mercer_choose_centers(context, &Z, &X, &options, NULL), MERCER_ERROR_DATA, "scale");
+    assert_fails(context, mercer_choose_centers(context, &Z, &X, &options, NULL), MERCER_ERROR_DATA,
+                 "row 0 *1e+30; scale");
     free(X.data), free(Z.data);
     mercer_context_free(context);
 }

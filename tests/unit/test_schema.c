@@ -423,10 +423,10 @@ static void test_bad_schemas(void **state)
     refuse_schema("{\"kind\":\"number\",\"mean\":1}", "missing values");
     refuse_schema("{\"kind\":\"number\",\"mean\":1,\"missing\":1.5}", "missing values");
     refuse_schema("{\"kind\":\"number\",\"mean\":1,\"missing\":-1}", "missing values");
-    refuse_schema("{\"kind\":\"number\",\"missing\":0}", "mean");
-    refuse_schema("{\"kind\":\"number\",\"mean\":\"1\",\"missing\":0}", "mean");
+    refuse_schema("{\"kind\":\"number\",\"missing\":0}", "column 0 *mean");
+    refuse_schema("{\"kind\":\"number\",\"mean\":\"1\",\"missing\":0}", "column 0 *mean");
     refuse_schema("{\"kind\":\"number\",\"mean\":1e999,\"missing\":0}", "is not JSON");
-    refuse_schema("{\"kind\":\"date\",\"mean\":1,\"origin\":\"0\",\"missing\":0}", "origin");
+    refuse_schema("{\"kind\":\"date\",\"mean\":1,\"origin\":\"0\",\"missing\":0}", "column 0 *origin");
 #define NOTED(kind, notation) "{\"kind\":\"" kind "\",\"mean\":1,\"missing\":0,\"notation\":" notation "}"
     refuse_schema(NOTED("number", "\"1234\""), "notation");
     refuse_schema(NOTED("number", "3"), "notation");
@@ -434,30 +434,30 @@ static void test_bad_schemas(void **state)
     refuse_schema(NOTED("date", "\"1,234.5\""), "notation");
     refuse_schema(NOTED("boolean", "\"1,234.5\""), "notation");
 #undef NOTED
-    refuse_schema("{\"kind\":\"category\",\"missing\":0}", "levels");
-    refuse_schema("{\"kind\":\"category\",\"levels\":[\"a\",2],\"missing\":0}", "levels");
-    refuse_schema("{\"kind\":\"category\",\"levels\":[],\"missing\":0}", "empty*levels");
+    refuse_schema("{\"kind\":\"category\",\"missing\":0}", "column 0 *levels");
+    refuse_schema("{\"kind\":\"category\",\"levels\":[\"a\",2],\"missing\":0}", "column 0 *levels");
+    refuse_schema("{\"kind\":\"category\",\"levels\":[],\"missing\":0}", "column 0 *empty list");
     refuse_schema("{\"kind\":\"boolean\",\"mean\":1,\"missing\":1,\"deviation\":1,\"precision\":[1]}", gaps);
     refuse_schema(GAP "\"deviation\":1}", gaps);
-    refuse_schema(GAP "\"precision\":[1]}", "deviation");
-    refuse_schema(GAP "\"deviation\":0,\"precision\":[1]}", "deviation");
-    refuse_schema(GAP "\"deviation\":1e-310,\"precision\":[1]}", "deviation"); /* its inverse overflows */
-    refuse_schema(GAP "\"deviation\":1e50,\"precision\":[1]}", "deviation");
+    refuse_schema(GAP "\"precision\":[1]}", "column 0 *deviation");
+    refuse_schema(GAP "\"deviation\":0,\"precision\":[1]}", "column 0 *deviation");
+    refuse_schema(GAP "\"deviation\":1e-310,\"precision\":[1]}", "column 0 *deviation"); /* its inverse overflows */
+    refuse_schema(GAP "\"deviation\":1e50,\"precision\":[1]}", "column 0 *deviation");
     refuse_schema(GAP "\"deviation\":1,\"precision\":[1,0]}", gaps);
-    refuse_schema(GAP "\"deviation\":1,\"precision\":[0]}", "definite");
-    refuse_schema(GAP "\"deviation\":1,\"precision\":[1e300]}", "definite");
-    refuse_schema(GAP "\"deviation\":1,\"precision\":[\"1\"]}", "list");
+    refuse_schema(GAP "\"deviation\":1,\"precision\":[0]}", "precision*definite");
+    refuse_schema(GAP "\"deviation\":1,\"precision\":[1e300]}", "precision*definite");
+    refuse_schema(GAP "\"deviation\":1,\"precision\":[\"1\"]}", "column 0 *precision*list");
     refuse_schema(GAP "\"deviation\":1,\"precision\":[1]},{\"name\":\"b\",\"kind\":\"number\",\"mean\":1,"
                       "\"missing\":1,\"deviation\":1,\"precision\":[2,1]}",
-                  "definite");
-    refuse_schema("{\"kind\":\"number\",\"mean\":1e300,\"missing\":0}", "mean");
-    refuse_schema("{\"kind\":\"number\",\"mean\":1,\"origin\":-1e300,\"missing\":0}", "origin");
+                  "precision*definite");
+    refuse_schema("{\"kind\":\"number\",\"mean\":1e300,\"missing\":0}", "column 0 *mean");
+    refuse_schema("{\"kind\":\"number\",\"mean\":1,\"origin\":-1e300,\"missing\":0}", "column 0 *origin");
     refuse_schema("{\"kind\":\"number\",\"mean\":1,\"missing\":9000000000000000000}", "missing values");
     refuse_schema("{\"kind\":\"category\",\"levels\":[\"a\",\"b\",\"a\"],\"missing\":0}", "level");
-    refuse_schema("{\"kind\":\"category\",\"levels\":[\"a\",\"\"],\"missing\":0}", "empty*level");
+    refuse_schema("{\"kind\":\"category\",\"levels\":[\"a\",\"\"],\"missing\":0}", "column 0 *empty level");
     refuse_schema("{\"name\":\"a\",\"kind\":\"number\",\"mean\":1,\"missing\":0},"
                   "{\"name\":\"a\",\"kind\":\"date\",\"mean\":1,\"missing\":0}",
-                  "columns*name");
+                  "two columns*name");
     refuse_schema(GAP "\"deviation\":1,\"precision\":[1]}," GAP "\"deviation\":1,\"precision\":[1]}",
                   "column 1 (from 0) ");
 #undef GAP
