@@ -154,7 +154,7 @@ class Targets(Case):
         self.write("c.json", json.dumps({"target": ["u", "v", "w"]}))
         self.assertEqual(self.trained("--x", "all.csv", "--config", "c.json"), (3, both))
         self.bad(2, r"column 'u'", "train", "--x", "all.csv", "--target", "u,u", "-o", "m")
-        self.bad(65, r"'zz'", "train", "--x", "all.csv", "--target", "u,zz", "-o", "m")
+        self.bad(65, r"all\.csv: .*'zz'", "train", "--x", "all.csv", "--target", "u,zz", "-o", "m")
         answer = self.answer("eval", "-m", "m.safetensors", "--x", "all.csv", "--target", "u,v,w")
         self.assertGreater(answer["r2"], 0.9)
 
