@@ -66,6 +66,17 @@ static void test_version(void **state)
     assert_string_equal(mercer_version(), text);
 }
 
+/* Other tests compare messages by patterns. */
+static void test_patterns(void **state)
+{
+    (void)state;
+    const char *text = "a.csv: line 12, column 'x': '1*2', no number";
+    assert_true(mentions(text, "") && mentions(text, "*") && mentions(text, text));
+    assert_true(mentions(text, "line 12*'x'*number") && mentions(text, "'1*2'*number") && mentions(text, "*number*"));
+    assert_false(mentions(text, "'x'*line 12") || mentions(text, "line 13") || mentions(text, "number*number"));
+    assert_false(mentions("", "x") || mentions(text, "number*."));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -74,6 +85,7 @@ int main(void)
         cmocka_unit_test(test_values_never_change),
         cmocka_unit_test(test_unknown_number),
         cmocka_unit_test(test_version),
+        cmocka_unit_test(test_patterns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
