@@ -365,7 +365,7 @@ static void test_validation_is_not_seen(void **state)
 static void test_efforts(void **state)
 {
     (void)state;
-    static const int64_t searched[] = {6000, 1500, 3000, 6000, 10000, 8000},
+    static const int64_t searched[] = {6000, 3000, 4500, 6000, 10000, 8000},
                          plain[] = {10000, 2500, 5000, 10000, 20000, 40000};
     static const mercer_dataset_info info = {.struct_size = sizeof info,
                                              .rows = 1000000,
