@@ -7,13 +7,11 @@
  *   - The caller (src/api, src/solvers) has checked the arguments: shapes match, outputs do not overlap inputs, data is
  *     finite. A backend fails only if memory is exhausted, the operation is unsupported, the computation breaks down
  *     numerically, or a user callback fails. It then records a message; outputs documented as untouched on failure are.
- *   - Any size may be 0. Any leading dimension is allowed.
+ *   - Any size may be 0. Any leading dimension is allowed. Only the thread that uses the context calls operations.
  *   - A matrix is in the memory named by its view: host memory, or memory returned by alloc. A backend with its own
  *     memory accepts both, in any combination. Results in host memory are complete when the operation returns. Results
  *     in the backend's own memory may still be pending; sync waits for them and reports errors of that work.
  *   - Results do not depend on the number of threads. Reductions are local; src/comm makes them global.
- *   - One thread at a time calls the operations of a backend: the thread that uses its context. An operation may run
- *     its own loops in parallel.
  *
  * Letters: m rows of X, p rows of Z (centers), d features, c outputs. Matrices are row-major.
  */

@@ -4,14 +4,15 @@
  *
  *   sum over S shards       sigma(k, i) = sigma(k - 1, 2 i) + sigma(k - 1, 2 i + 1),  sigma(0, i) = part of shard i
  *
- * Node (k, i) of the tree covers shards i 2^k .. (i + 1) 2^k - 1, without those from S on. A rank adds up all nodes
- * within its own shards; at most 2 log2 S nodes remain, one if S / R is a power of two. Then, of N elements, rank r
- * gets the nodes of all ranks for elements N r / R .. N (r + 1) / R, finishes the tree for them and sends the result to
- * all ranks. The tree is the same for any R, so that sums are bitwise identical.
+ * Node (k, i) of the tree covers shards i 2^k .. (i + 1) 2^k - 1; shards from S on do not exist and are skipped. First,
+ * each rank adds up all nodes that its own shards cover; at most 2 log2 S nodes remain, one if S / R is a power of two.
+ * Then rank r receives a slice of every rank's nodes: elements N r / R .. N (r + 1) / R of the N elements. It finishes
+ * the tree for this slice and sends the result to all ranks. The tree is the same for any R, so that sums are bitwise
+ * identical.
  *
- * Cost per rank: it sends and receives (nodes + 1) N (R - 1) / R elements; for one node that is 2 N, as much as an
- * optimal ring. A sum of few elements takes only one round, in which every rank sends its nodes to all others: latency
- * matters more than bytes.
+ * Cost per rank: it sends and receives (nodes + 1) N (R - 1) / R elements. With one node per rank this is below 2 N,
+ * the same as for an optimal ring. A sum of few elements takes only one round, in which every rank sends its whole
+ * nodes to all other ranks, because latency then matters more than bytes.
  */
 #include "comm/comm.h"
 
@@ -26,8 +27,8 @@
 /* S is an int, so a tree has at most 31 levels, and a rank's shards are covered by at most two nodes per level. */
 enum { MOST_NODES = 64, MOST_LEVELS = 30 };
 
-/* Exchanges pieces with all ranks, in host or device memory, and counts the bytes. If that fails, the connection is
-   closed. */
+/* Exchanges pieces with all ranks, in host or device memory, and counts the bytes. If the exchange fails, this rank
+   leaves, which closes the connection. */
 static mercer_status exchange_pieces(mrc_comm *comm, mrc_memory memory, const mrc_piece *send, const mrc_piece *receive)
 {
     if (comm->ranks == 1) return MERCER_OK;
@@ -95,8 +96,8 @@ static mercer_status add_elements(const elements_of *row, char *to, char *from)
     return MERCER_OK;
 }
 
-/* Lists the largest nodes that cover shards first .. end - 1, without data. Returns their number. A node may extend
-   beyond the last of all shards, but more than half of its shards exist. */
+/* Lists the largest nodes that cover shards first .. end - 1 and returns their number. The field `data` is not set. A
+   node may extend beyond the last of all shards, but more than half of its shards exist. */
 static int list_nodes(int all, int first, int end, node *out)
 {
     int count = 0;
@@ -117,8 +118,8 @@ int mrc_comm_node_count(int all, int first, int end)
     return list_nodes(all, first, end, nodes);
 }
 
-/* Computes sigma(level, index) from the known nodes. Sets *out to the result, in the memory of the node's first
-   part. */
+/* Computes sigma(level, index) from the known nodes. Sets *out to the result, which overwrites the data of the first
+   known node that it covers. */
 static mercer_status sum_node(const tree *self, int level, int index, char **out)
 {
     for (int i = 0; i < self->count; i++)
@@ -143,8 +144,8 @@ static int top_level(int all)
     return level;
 }
 
-/* Adds up the local shards in place: nodes[i].data points to an element of parts. Sets *count to the number of
-   nodes. */
+/* Adds up the local shards in place. Sets *count to the number of nodes, and nodes[i].data to the data of the node's
+   first shard in parts. */
 static mercer_status sum_local(mrc_shards shards, const mercer_matrix *parts, const elements_of *row, node *nodes,
                                int *count)
 {
@@ -163,22 +164,22 @@ static mercer_status sum_local(mrc_shards shards, const mercer_matrix *parts, co
 
 /* ---- Sums ----------------------------------------------------------------------------------------------------- */
 
-/* State of one sum. If parts are in device memory and there is no link, nodes and result are copied to host memory,
-   where the rest of the tree is summed; additions are rounded in the same way there. */
+/* State of one sum. If parts are in device memory and there is no link, nodes and result are copied to host memory and
+   the rest of the tree is summed on the host. Host and device round additions in the same way. */
 typedef struct sum_job {
     mrc_comm *comm;
     mrc_shards shards;
     const mrc_worker *worker;  /* worker for the memory of the parts; NULL: host memory */
-    const mrc_worker *carrier; /* worker for the memory of messages: the same, or NULL */
+    const mrc_worker *carrier; /* worker for the memory of messages: `worker`, or NULL for host memory */
     mercer_dtype dtype;
     int64_t size, elements; /* bytes per element; number of elements */
     node own[MOST_NODES];
     int own_count;
     bool one_round;
-    char *sent, *received, *result; /* packed nodes; the sum; all in memory of messages */
+    char *sent, *received, *result; /* sent, received: packed nodes; result: the sum; memory: see carrier */
 } sum_job;
 
-/* Lists the nodes that remain on a rank after its local sums, without data. Every rank computes the same list. */
+/* Lists the nodes that remain on a rank after its local sums; `data` is not set. Every rank computes the same list. */
 static int nodes_of(const sum_job *self, int rank, node *out)
 {
     int64_t first, local;
@@ -290,7 +291,7 @@ static mercer_status sum_ranks(sum_job *self, char *parts)
 }
 
 /* Allocates memory for messages (nodes to send, nodes received, and the result if it cannot be formed in place) and
-   sums. */
+   runs sum_ranks. */
 static mercer_status sum_over_ranks(sum_job *self, char *parts)
 {
     int64_t nodes = 0, ranks = self->comm->ranks;
@@ -338,7 +339,7 @@ mrc_memory mrc_comm_memory(const mrc_comm *comm, mrc_memory memory)
 
 /* ---- Other collectives ---------------------------------------------------------------------------------------- */
 
-/* The same piece goes to every other rank. That of this rank is in place already. */
+/* This rank's piece goes to every other rank; it is in place on this rank already. */
 mercer_status mrc_comm_gather(mrc_comm *comm, mrc_memory memory, const mrc_piece *all)
 {
     if (comm->ranks == 1) return MERCER_OK;
@@ -398,7 +399,7 @@ mercer_status mrc_comm_largest(mrc_comm *comm, double *value)
 }
 
 /* A rank that failed keeps its own status and message, which are more specific. The texts have a fixed size, because
-   the records of all ranks must have the same number of bytes; an empty one means success. */
+   the records of all ranks must have the same number of bytes; an empty text means success. */
 mercer_status mrc_comm_together(mrc_comm *comm, mercer_status status, const char *what)
 {
     if (comm->ranks == 1 || comm->broken) return status;

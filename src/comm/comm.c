@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Communicators; division of centers into shards, and of shards among ranks. */
+/* Creation of communicators; division of centers into shards, and division of shards among ranks. */
 #include "comm/comm.h"
 
 #include "core/memory.h"
@@ -7,11 +7,11 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Fewest centers per shard if there are more than LEAST_SHARDS shards; bounds of the number of shards, both powers of
-   two. */
+/* LEAST_SHARDS, MOST_SHARDS: bounds of the number of shards; powers of two. CENTERS_A_SHARD: fewest centers per shard
+   if there are more than LEAST_SHARDS shards. */
 enum { CENTERS_A_SHARD = 4096, LEAST_SHARDS = 8, MOST_SHARDS = 1024 };
 
-#define LEAVE_SECONDS 2.0 /* seconds to wait until a message is delivered, and for rank 0's exit message */
+#define LEAVE_SECONDS 2.0 /* seconds that a leaving rank waits for delivery of its message */
 
 /* ---- Creation and release ------------------------------------------------------------------------------------- */
 
@@ -80,12 +80,12 @@ bool mrc_comm_leave(mrc_comm *comm, int code, const char *text)
 
 void mrc_share(int64_t count, int64_t parts, int64_t index, int64_t *first, int64_t *size)
 {
-    int64_t each = count / parts, more = count % parts; /* the first `more` parts get one extra */
+    int64_t each = count / parts, more = count % parts; /* the first `more` parts get one extra item */
     *first = index * each + mrc_min(index, more);
     *size = each + (index < more ? 1 : 0);
 }
 
-/* Depends on p and on the option only, never on the number of ranks. */
+/* Depends only on p and comm->shards, never on the number of ranks. */
 int mrc_comm_shards(const mrc_comm *comm, int64_t p)
 {
     int shards = LEAST_SHARDS;
@@ -94,7 +94,7 @@ int mrc_comm_shards(const mrc_comm *comm, int64_t p)
     return shards;
 }
 
-/* Large shards are divided in units of 64 rows, so the last one may be shorter than the others. */
+/* Rows are divided among large shards in units of 64 rows, so the last shard may be shorter than the others. */
 void mrc_shard_rows(int64_t p, int64_t shards, int64_t index, int64_t *first, int64_t *rows)
 {
     int64_t unit = p >= MRC_LARGE_SHARD * shards ? MRC_ALIGNED_ROWS : 1, units;
@@ -103,7 +103,8 @@ void mrc_shard_rows(int64_t p, int64_t shards, int64_t index, int64_t *first, in
     *rows = mrc_min(units * unit, p - *first);
 }
 
-/* The shards of a rank are consecutive, so its rows are those from its first shard to the end of its last one. */
+/* The shards of a rank are consecutive, so its rows reach from the start of its first shard to the end of its last
+   shard. */
 void mrc_comm_rows(const mrc_comm *comm, int64_t p, int rank, int64_t *first, int64_t *count)
 {
     int64_t shards = mrc_comm_shards(comm, p), begin, own, end, rows;
@@ -134,7 +135,7 @@ static void list_missing(int ranks, const mrc_rank_process *places, const unsign
     if (all > listed) snprintf(text + used, (size_t)(LIST_CHARS - used), " and %d others", all - listed);
 }
 
-/* Also stores the exit code of a rank that has left, which this rank passes on when it leaves. */
+/* Also stores the exit code of a rank that has left; this rank leaves with the same code. */
 mercer_status mrc_comm_check(mrc_comm *comm, const mrc_comm_error *failure)
 {
     char who[LIST_CHARS] = "another rank";

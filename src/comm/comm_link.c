@@ -2,8 +2,8 @@
 /*
  * Exchanges of device memory from GPU to GPU, by a link module (comm/module.h), mercer_nccl.so.
  *
- * The ranks are already connected by a communicator. They use it to check that each rank has its own GPU and the
- * module, to exchange the data for joining the link, and to detect failed ranks while they wait. A link neither waits
+ * The ranks are already connected by a communicator. Through the communicator they check that each rank has its own GPU
+ * and the module, exchange the data for joining the link, and detect failed ranks while they wait. A link neither waits
  * nor knows which rank is missing: if nothing arrives before the deadline, the communicator checks which ranks still
  * answer.
  */
@@ -23,7 +23,7 @@
    between polls. */
 enum { SPINS = 500, LOOK_EVERY = 64, HOST_CHARS = 64, WHY_CHARS = 200, SLEEP_NANO = 20000 };
 
-#define ANSWER_SECONDS 2.0 /* deadline in seconds for the check which ranks still answer */
+#define ANSWER_SECONDS 2.0 /* deadline in seconds of the exchange that finds ranks that do not answer */
 #define ALIVE_SECONDS  0.5 /* seconds between signs of life, after this rank has waited for half the deadline */
 
 struct mrc_link {
@@ -39,8 +39,8 @@ static mercer_status failed(mrc_comm *comm, const char *why)
     return mrc_fail(comm->context, MERCER_ERROR_COMM, "%s: %s", comm->link->module->name, why);
 }
 
-/* Polls until the link's pending operation is done. Sets *lost if the operation failed or missed the deadline; why
-   (WHY_CHARS) then has the reason, and no error is recorded. Fails if a rank has left. */
+/* Polls until the link's pending operation is done. Sets *lost if the operation failed or missed the deadline; the
+   reason is then written to why (WHY_CHARS), and no error is recorded. Fails if a rank has left. */
 static mercer_status wait_for_link(mrc_comm *comm, bool *lost, char *why)
 {
     mrc_link *link = comm->link;
@@ -78,7 +78,7 @@ static mercer_status find_missing(mrc_comm *comm, const char *why)
                     why);
 }
 
-/* If the exchange cannot be started, the others find out from the exit message of this rank. In all other failures the
+/* If this rank cannot start the exchange, the other ranks are notified by its exit message. In all other failures the
    link is aborted before the function returns. */
 mercer_status mrc_link_exchange(mrc_comm *comm, const mrc_piece *send, const mrc_piece *receive)
 {
@@ -97,14 +97,14 @@ mercer_status mrc_link_exchange(mrc_comm *comm, const mrc_piece *send, const mrc
 
 /* ---- Joining -------------------------------------------------------------------------------------------------- */
 
-/* What a rank sends to the others before they create a link. */
+/* Data that each rank sends to all others before the link is created. */
 typedef struct candidate {
     char host[HOST_CHARS], place[MRC_LINK_PLACE]; /* host, and identity of the GPU on it */
     char why_not[WHY_CHARS];                      /* reason why this rank cannot use a link; "": it can */
     int wish;
 } candidate;
 
-/* Fills in the data of this rank: its GPU, or why it has none that can be linked. */
+/* Fills in the data of this rank: its GPU, or the reason why the rank cannot use a link. */
 static void introduce_link(mrc_comm *comm, int device, candidate *self)
 {
     mrc_comm_error failure = {.kind = MRC_COMM_ERROR_DONE};
@@ -160,7 +160,7 @@ static mercer_status join_link(mrc_comm *comm, int device)
     if (all.failure.kind == MRC_COMM_ERROR_DONE)
         link->module->open(&link->state, all.id, comm->rank, comm->ranks, device, &all.failure);
     mercer_status status = all.failure.kind == MRC_COMM_ERROR_DONE ? MERCER_OK : failed(comm, all.failure.text);
-    /* Exchange statuses first: otherwise ranks would wait for one that could not begin. */
+    /* Exchange statuses first: otherwise ranks would wait for a rank that could not begin to join. */
     MRC_TRY(mrc_comm_together(comm, status, "joining the GPUs"));
     MRC_TRY(wait_for_link(comm, &lost, why));
     return mrc_comm_together(comm, lost ? failed(comm, why) : MERCER_OK, "joining the GPUs");
@@ -182,8 +182,8 @@ static mercer_status try_link(mrc_comm *comm, int device, char *why_not, int *in
     return MERCER_OK;
 }
 
-/* The decision is made once and for all ranks together. Without a link, which is not an error unless a rank requires
-   one, device memory is exchanged through the host. After an error the communicator counts as broken. */
+/* The decision is made once, for all ranks together. Without a link, device memory is exchanged through the host; this
+   is an error only if a rank requires a link. After an error the communicator counts as broken. */
 mercer_status mrc_comm_link(mrc_comm *comm, int device)
 {
     char why_not[2 * WHY_CHARS];

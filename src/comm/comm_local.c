@@ -3,7 +3,7 @@
  * Ranks as threads of one process.
  *
  * In an exchange every rank publishes the pieces that it sends and waits at a barrier, copies its pieces from the
- * memory of the senders, and waits again. So no rank changes or frees memory that another one still reads. Only the
+ * memory of the senders, and waits again. So no rank changes or frees memory that another rank still reads. Only the
  * first wait has a deadline. If it expires, the barrier is closed for all, so that no rank reads from a rank that did
  * not arrive.
  */
@@ -26,7 +26,7 @@ typedef struct local_rank {
     bool left;
 } local_rank;
 
-/* Converts the result of a barrier to that of an exchange. */
+/* Converts the result of a barrier to the result of an exchange. */
 static void fill_failure(mrc_barrier_result result, const mrc_exit_message *message, double deadline,
                          mrc_comm_error *failure)
 {
@@ -47,7 +47,8 @@ static void fill_failure(mrc_barrier_result result, const mrc_exit_message *mess
     }
 }
 
-/* Copies the pieces for this rank from the others. The sizes of both sides agree unless the ranks' calls differ. */
+/* Copies the pieces for this rank from the memory of the other ranks. Sent and expected sizes agree unless the ranks
+   make different calls. */
 static void take_message(const local_rank *self, const mrc_piece *receive, mrc_comm_error *failure)
 {
     for (int r = 0; r < self->ranks; r++) {
@@ -64,9 +65,9 @@ static void take_message(const local_rank *self, const mrc_piece *receive, mrc_c
     }
 }
 
-/* The pieces of the others may be read between the two waits: the barrier makes writes before it visible, and a rank
-   returns only when all have copied. A failure of take_message still reaches the second wait, so that no rank waits
-   there forever. */
+/* The pieces of the other ranks may be read between the two waits. The first wait makes their writes visible; the
+   second wait returns only when all ranks have copied. A rank also reaches the second wait if take_message fails;
+   otherwise the other ranks would wait forever. */
 static void exchange_local(void *state, const mrc_piece *send, const mrc_piece *receive, double deadline,
                            mrc_comm_error *failure)
 {
@@ -91,7 +92,7 @@ static void listen_to(void *state, int alive, mrc_comm_error *failure)
         fill_failure(MRC_BARRIER_LEFT, &message, self->deadline, failure);
 }
 
-/* Leaves the barrier. It stores the message, so there is no delivery to wait for. */
+/* Leaves the barrier. The barrier stores the message, so there is no delivery to wait for. */
 static void leave_local(void *state, int code, const char *text, double patience, mrc_comm_error *failure)
 {
     local_rank *self = state;
@@ -103,7 +104,7 @@ static void leave_local(void *state, int code, const char *text, double patience
     failure->kind = MRC_COMM_ERROR_DONE;
 }
 
-/* Leaves, in case the rank has not done so, and frees its state. The barrier is freed by the last rank. */
+/* Leaves the barrier unless the rank has left already, and frees the rank's state. The last rank frees the barrier. */
 static void close_rank(void *state, int orderly)
 {
     local_rank *self = state;
@@ -117,7 +118,7 @@ static void close_rank(void *state, int orderly)
 
 /* ---- Creation ------------------------------------------------------------------------------------------------- */
 
-/* Creates one rank, not connected to the others yet. */
+/* Creates one rank without connecting it to the others. */
 static mercer_status create_one(mrc_comm **out, mercer_context *context, int rank, int ranks, int shards,
                                 double deadline)
 {
@@ -134,7 +135,7 @@ static mercer_status create_one(mrc_comm **out, mercer_context *context, int ran
     return MERCER_OK;
 }
 
-/* Connects the ranks by the barrier; if it is NULL, frees them all. */
+/* Connects the ranks by the barrier; if barrier is NULL, frees all ranks. */
 static void join_local(mrc_comm **all, int ranks, mrc_barrier *barrier)
 {
     for (int r = 0; r < ranks; r++) {
@@ -149,7 +150,7 @@ static void join_local(mrc_comm **all, int ranks, mrc_barrier *barrier)
     }
 }
 
-/* An error of any rank is reported in the first context, and all ranks that exist are released. */
+/* The first context reports an error of any rank. After an error all ranks created so far are freed. */
 mercer_status mrc_comm_create_local(mrc_comm **out, mercer_context *const *contexts, int ranks, int shards,
                                     double deadline)
 {

@@ -2,13 +2,14 @@
 /*
  * Communicators between processes: finding and loading modules (comm/module.h), and joining a job.
  *
- * mercer_NAME.so is searched for in these folders: those of the environment variable MERCER_MODULES; the folder of the
- * library or program that contains this code, its subfolder "mercer", and ../lib/mercer; the folder of the
- * installation. It is never unloaded, because message-passing libraries leave threads and exit handlers in the process.
+ * A module is a file mercer_NAME.so. It is searched for, in this order, in the folders of the environment variable
+ * MERCER_MODULES; in the folder of the library or program that contains this code, its subfolder "mercer", and
+ * ../lib/mercer; and in the folder of the installation. A module is never unloaded, because message-passing libraries
+ * leave threads and exit handlers in the process.
  *
- * A process with more rights than its caller (set-uid, set-gid, capabilities) loads modules only from the folder of the
- * installation: the caller could otherwise run any code with these rights, by the environment or by a link to the
- * program.
+ * A process with more privileges than its caller (set-uid, set-gid, capabilities) loads modules only from the folder of
+ * the installation. Otherwise the caller could run any code with these privileges, by setting MERCER_MODULES or by
+ * linking to the program from another folder.
  */
 #define _GNU_SOURCE /* gethostname */
 
@@ -28,8 +29,8 @@
 
 enum { PATH_CHARS = 2 * MRC_BESIDE_CHARS, WHY_CHARS = 200 };
 
-/* Loads the module from one folder if it is there. Returns NULL otherwise, with the reason in `error` if loading
-   failed. */
+/* Loads the module from one folder. Returns NULL if the folder does not contain the module, or if loading fails; then
+   `error` has the reason. */
 static void *try_folder(const char *folder, int length, const char *inside, const char *name, char *path, char *error)
 {
     snprintf(path, PATH_CHARS, "%.*s%smercer_%s.so", length, folder, inside, name);
@@ -41,8 +42,8 @@ static void *try_folder(const char *folder, int length, const char *inside, cons
     return library;
 }
 
-/* Searches the folders that the user who starts the process controls: those of the environment, and those near the
-   library or program. */
+/* Searches the folders that the user who starts the process controls: the folders of MERCER_MODULES, and folders near
+   the library or program. */
 static void *find_chosen(const char *name, char *path, char *error)
 {
     void *library = NULL;
@@ -57,7 +58,7 @@ static void *find_chosen(const char *name, char *path, char *error)
     return library;
 }
 
-/* The folder of the installation is searched last; with elevated privileges it is the only one. */
+/* The folder of the installation is searched last. With elevated privileges no other folder is searched. */
 static void *find_library(const char *name, char *path, char *error)
 {
     void *library = mrc_has_raised_rights() ? NULL : find_chosen(name, path, error);
@@ -99,7 +100,7 @@ mercer_status mrc_module_load(mercer_context *context, const char *name, const c
 
 /* ---- Joining a job -------------------------------------------------------------------------------------------- */
 
-/* Sends host and process of this rank to all others, for their messages. */
+/* Sends host name and process id of this rank to all others, for error messages. */
 static mercer_status introduce_module(mrc_comm *comm)
 {
     mrc_rank_process own = {.process = (int64_t)getpid()};

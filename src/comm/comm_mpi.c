@@ -18,7 +18,8 @@
 
 /* CHUNK: largest message in bytes, because MPI counts them in an int */
 enum { TAG_DATA = 17, TAG_ALIVE = 18, TAG_LEFT = 19, CHUNK = 1 << 30 };
-enum { SPINS = 200, LOOK_EVERY = 64 }; /* polls before sleeping; polls between checks of time and notices */
+/* polls before the first sleep; polls between checks of the time and of messages ALIVE and LEFT */
+enum { SPINS = 200, LOOK_EVERY = 64 };
 
 #define GRACE_SECONDS    0.05  /* seconds to wait for data that a rank has sent before it left */
 #define SHORT_SLEEP_NANO 5000  /* pause between polls SPINS .. 2 SPINS - 1 */
@@ -41,8 +42,8 @@ typedef struct mpi_state {
     int room;
     double *alive;        /* (ranks) time of the last ALIVE from each rank, in seconds */
     MPI_Request *telling; /* (ranks) pending request of the last ALIVE to each rank */
-    /* rank that left: rank 0 if it did, else the first one; -1: none. The next two fields are its message and the time
-       of its arrival */
+    /* rank that left: rank 0 if rank 0 has left, else the first rank that left; -1: none. heard is the exit message of
+       this rank; heard_at is the time in seconds when the first exit message arrived */
     int left;
     notice heard;
     double heard_at;
@@ -68,7 +69,8 @@ static void fail_mpi(mrc_comm_error *failure, int code)
 
 /* ---- Joining and closing -------------------------------------------------------------------------------------- */
 
-/* Without order MPI is not finalized: MPI_Finalize would wait for ranks that may have ended. */
+/* If not all ranks close together (orderly is 0), MPI is not finalized: MPI_Finalize would wait for ranks that may have
+   ended. */
 static void close_module(void *state, int orderly)
 {
     mpi_state *self = state;
@@ -89,7 +91,7 @@ static int start_mpi(mpi_state *self)
     MPI_Initialized(&initialized);
     if (!initialized) {
         /* If ranks share processors, Open MPI yields the processor at every poll, and on a busy machine gets it back
-           late. Turn that off, because this module sleeps between polls itself. */
+           late. Turn yielding off, because this module sleeps between polls itself. */
         setenv("OMPI_MCA_mpi_yield_when_idle", "0", 1);
         code = MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided);
         if (code != MPI_SUCCESS) return code;
@@ -163,7 +165,7 @@ static void tell_alive(mpi_state *self)
         int sent = 1;
         if (r == self->rank) continue;
         MPI_Test(&self->telling[r], &sent, MPI_STATUS_IGNORE);
-        /* Do not send another one to a rank that has not received the last one. */
+        /* Do not send ALIVE again to a rank that has not received the previous ALIVE. */
         if (sent) MPI_Isend(NULL, 0, MPI_BYTE, r, TAG_ALIVE, self->comm, &self->telling[r]);
     }
 }
@@ -204,8 +206,8 @@ static int post(mpi_state *self, const mrc_piece *piece, int rank, int sending, 
     return MPI_SUCCESS;
 }
 
-/* Marks as missing the ranks with pending requests that have not sent ALIVE since `since`; if each of them has, all of
-   them. */
+/* Marks ranks with pending requests as missing: the ranks that have not sent ALIVE since time `since`, or all if each
+   of them has. */
 static void name_missing(mpi_state *self, int count, double since, mrc_comm_error *failure)
 {
     int named = 0;
@@ -267,8 +269,8 @@ static void wait_all(mpi_state *self, int count, double deadline, mrc_comm_error
     }
 }
 
-/* Receives are posted before sends, so that data of other ranks finds its destination. After a failure requests may
-   still be pending on the memory of the pieces; only leave may follow. */
+/* Receives are posted before sends, so that data from other ranks has a destination when it arrives. After a failure,
+   requests may still use the memory of the pieces; only leave may follow. */
 static void exchange_mpi(void *state, const mrc_piece *send, const mrc_piece *receive, double deadline,
                          mrc_comm_error *failure)
 {
@@ -304,8 +306,8 @@ static void listen_to(void *state, int alive, mrc_comm_error *failure)
 
 /* ---- Leaving -------------------------------------------------------------------------------------------------- */
 
-/* The message is a field of the state, because sends may be pending when this returns. Rank 0 waits only for delivery;
-   the others also wait for its exit message until the time is over. */
+/* The message is a field of the state, because sends may be pending when this function returns. Rank 0 waits only for
+   delivery. Other ranks wait for rank 0's exit message, or until `patience` seconds have passed. */
 static void leave_mpi(void *state, int code, const char *text, double patience, mrc_comm_error *failure)
 {
     mpi_state *self = state;

@@ -25,7 +25,8 @@ typedef struct nccl_state {
 
 /* ---- Failures ------------------------------------------------------------------------------------------------- */
 
-/* Reports a failure of CUDA; returns 1 for one. Also clears it, because CUDA would return it from later calls. */
+/* Reports a failure of CUDA. Returns 1 after a failure, else 0. Also clears CUDA's last error, which later calls would
+   return otherwise. */
 static int bad_cuda(cudaError_t error, const char *what, mrc_comm_error *failure)
 {
     if (error == cudaSuccess) return 0;
@@ -35,7 +36,7 @@ static int bad_cuda(cudaError_t error, const char *what, mrc_comm_error *failure
     return 1;
 }
 
-/* Reports a failure of NCCL; returns 1 for one. "In progress" is not a failure. */
+/* Reports a failure of NCCL. Returns 1 after a failure, else 0. "In progress" is not a failure. */
 static int bad_nccl(ncclResult_t result, const char *what, ncclComm_t comm, mrc_comm_error *failure)
 {
     if (result == ncclSuccess || result == ncclInProgress) return 0;
@@ -51,14 +52,14 @@ static int bad_nccl(ncclResult_t result, const char *what, ncclComm_t comm, mrc_
 /* Identifies a GPU by its PCI bus id. */
 static void place(int device, char text[MRC_LINK_PLACE], mrc_comm_error *failure)
 {
-    /* NCCL distinguishes machines by NCCL_HOSTID if it is set, so it is part of the identity. */
+    /* NCCL distinguishes machines by NCCL_HOSTID if that is set, so its value is part of the identity. */
     const char *machine = getenv("NCCL_HOSTID");
     if (bad_cuda(cudaDeviceGetPCIBusId(text, MRC_LINK_PLACE, device), "finding the GPU", failure)) return;
     size_t used = strlen(text);
     if (machine) snprintf(text + used, MRC_LINK_PLACE - used, " of %s", machine);
 }
 
-/* Creates an id that the first rank sends to all others; they join with it. */
+/* Creates the id of a link. Rank 0 sends the id to all others, which need it to join. */
 static void identify(unsigned char id[MRC_LINK_ID], mrc_comm_error *failure)
 {
     ncclUniqueId unique;
@@ -88,7 +89,8 @@ static void close_link(void *state, int orderly)
     free(self);
 }
 
-/* Begins to join with non-blocking calls, so a rank that never arrives cannot block this one; poll reports the end. */
+/* Begins to join by non-blocking calls, so a rank that never arrives cannot block this rank. poll_link reports when
+   joining is done. */
 static void open_link(void **state, const unsigned char id[MRC_LINK_ID], int rank, int ranks, int device,
                       mrc_comm_error *failure)
 {
@@ -114,7 +116,7 @@ static void open_link(void **state, const unsigned char id[MRC_LINK_ID], int ran
 
 /* ---- Exchange ------------------------------------------------------------------------------------------------- */
 
-/* Queues all sends and receives as one group, without which pairs of ranks could wait for each other. */
+/* Queues all sends and receives as one group; otherwise pairs of ranks could wait for each other. */
 static void start_nccl(void *state, const mrc_piece *send, const mrc_piece *receive, mrc_comm_error *failure)
 {
     nccl_state *self = state;
@@ -137,8 +139,8 @@ static void start_nccl(void *state, const mrc_piece *send, const mrc_piece *rece
     if (!bad) bad_nccl(end, "sending", self->comm, failure);
 }
 
-/* Returns 1 when NCCL has finished its calls and the stream has done the transfers; 0 while one is pending or after a
-   failure. */
+/* Returns 1 when NCCL has finished its calls and the stream has done the transfers; 0 while calls or transfers are
+   pending, and after a failure. */
 static int poll_link(void *state, mrc_comm_error *failure)
 {
     nccl_state *self = state;

@@ -4,7 +4,7 @@
  * itself does not depend on a message-passing library. A module includes no other header of Mercer, makes its own small
  * allocations, prints nothing and never exits the process.
  *
- * Its only operation is an exchange: every rank sends a piece to every other rank and receives one from it.
+ * The only data transfer is an exchange: every rank sends a piece to every other rank and receives a piece from it.
  * comm/collective.c builds sums, broadcasts and other collectives from exchanges, in an order that does not depend on
  * the module.
  */
@@ -16,7 +16,7 @@
 
 #define MRC_MODULE_VERSION 2
 #define MRC_MODULE_SYMBOL  "mercer_comm_module" /* a mrc_module_function that returns the table */
-#define MRC_LINK_SYMBOL    "mercer_link_module" /* the same for a link (below) */
+#define MRC_LINK_SYMBOL    "mercer_link_module" /* likewise, for the table of a link (below) */
 
 enum { MRC_MODULE_TEXT = 400, MRC_LINK_ID = 128, MRC_LINK_PLACE = 64 };
 
@@ -27,7 +27,7 @@ typedef struct mrc_piece {
 
 typedef enum mrc_comm_error_kind {
     MRC_COMM_ERROR_DONE = 0,
-    MRC_COMM_ERROR_SILENT, /* the deadline passed: `missing` lists the ranks that did not answer */
+    MRC_COMM_ERROR_SILENT, /* the deadline passed: `missing` marks the ranks that did not answer */
     MRC_COMM_ERROR_LEFT,   /* rank `rank` has left with `code` and the message `text` */
     MRC_COMM_ERROR_FAILED  /* the message-passing library failed: `text` */
 } mrc_comm_error_kind;
@@ -44,17 +44,17 @@ typedef struct mrc_module {
     const char *name;
     /* Joins the job. On failure *state is NULL and failure->text is the reason. */
     void (*open)(void **state, int *rank, int *ranks, mrc_comm_error *failure);
-    /* Sends send[r] to rank r and receives receive[r] from it, for all ranks except this one. The sizes of both sides
+    /* Sends send[r] to rank r and receives receive[r] from rank r, for all r except this rank. The sizes of both sides
        agree. Returns when all transfers are done, or when nothing has arrived for `deadline` seconds. */
     void (*exchange)(void *state, const mrc_piece *send, const mrc_piece *receive, double deadline,
                      mrc_comm_error *failure);
     /* Called while waiting for something other than an exchange: reports a rank that has left (MRC_COMM_ERROR_LEFT).
-       alive: also notifies the other ranks that this one waits. */
+       alive: also notifies the other ranks that this rank is waiting. */
     void (*listen)(void *state, int alive, mrc_comm_error *failure);
     /* Sends an exit message to all ranks and waits up to `patience` seconds for its delivery. failure->kind is
        MRC_COMM_ERROR_LEFT if rank 0 has left as well. Only close may follow. */
     void (*leave)(void *state, int code, const char *text, double patience, mrc_comm_error *failure);
-    /* Frees the state. orderly: all ranks close after their last exchange; otherwise it does not wait for other
+    /* Frees the state. orderly: all ranks close after their last exchange; otherwise close does not wait for other
        ranks. */
     void (*close)(void *state, int orderly);
 } mrc_module;
@@ -69,7 +69,7 @@ typedef struct mrc_link_module {
     /* Writes a string that identifies a GPU of this machine. This and the other functions report errors in
        `failure`. */
     void (*place)(int device, char place[MRC_LINK_PLACE], mrc_comm_error *failure);
-    /* Creates the identity of a link: called by one rank, which sends it to all. */
+    /* Creates the identity of a link. One rank calls this function and sends the identity to all ranks. */
     void (*identify)(unsigned char id[MRC_LINK_ID], mrc_comm_error *failure);
     /* Begins to join the link; poll reports when that is done. */
     void (*open)(void **state, const unsigned char id[MRC_LINK_ID], int rank, int ranks, int device,
