@@ -16,10 +16,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Predicted relative reduction of the error that justifies doubling the centers. At the default effort the tables hr and
-   credit of docs/tables.md are predicted to gain less and get 3,000 instead of 6,000 centers; on splits of the training
-   files, the AUC of hr decreases by .0006 and that of credit by .0001. With a limit of .015, splits of adult, bank and
-   housing got 3,000, too: AUC -.0011 and -.0007, R2 -.0028 (means of three splits). */
+/* Predicted relative reduction of the error that justifies doubling the centers. At the default effort the tables hr
+   and credit of docs/tables.md are predicted to gain less, and get 3,000 instead of 6,000 centers. On splits of the
+   training files this reduces the AUC of hr by .0006 and of credit by .0001. A limit of .015 affected adult, bank and
+   housing as well: AUC -.0011 and -.0007, R2 -.0028 (means of three splits). */
 #define GAIN 0.005
 
 /* below this the number of centers is not halved, even if no plan fits: the plan then fails with its reason */
