@@ -178,19 +178,19 @@ static void add_some_flags(void *argument, int64_t piece, int worker)
     const flag_sums *job = argument;
     int64_t first = piece * FLAG_COLUMNS, count = mrc_min(FLAG_COLUMNS, job->rows->cols - first);
     mercer_matrix part = mrc_columns(job->rows, first, count);
-    double row[FLAG_COLUMNS] = {0}, sum[FLAG_COLUMNS] = {0}, squares[FLAG_COLUMNS] = {0}, on_device[FLAG_COLUMNS] = {0};
+    double row[FLAG_COLUMNS] = {0}, sum[FLAG_COLUMNS] = {0}, squares[FLAG_COLUMNS] = {0}, nonzero[FLAG_COLUMNS] = {0};
     for (int64_t i = 0; i < part.rows; i++) {
         mrc_load_row_f64(&part, i, row);
         for (int k = 0; k < FLAG_COLUMNS; k++) {
             sum[k] += row[k];
             squares[k] += row[k] * row[k];
-            on_device[k] += row[k] != 0 ? 1 : 0;
+            nonzero[k] += row[k] != 0 ? 1 : 0;
         }
     }
     for (int64_t k = 0; k < count; k++) {
         ((double *)mrc_row(job->sums, 0))[first + k] += sum[k];
         ((double *)mrc_row(job->sums, 1))[first + k] += squares[k];
-        ((double *)mrc_row(job->sums, 2))[first + k] += on_device[k];
+        ((double *)mrc_row(job->sums, 2))[first + k] += nonzero[k];
     }
 }
 
@@ -206,8 +206,8 @@ void mrc_add_flags(int threads, const mercer_matrix *rows, const mercer_matrix *
 void mrc_clear_flags(const mercer_matrix *sums, int64_t rows, double *origin)
 {
     for (int64_t k = 0; k < sums->cols; k++) {
-        double sum = mrc_load(sums, 0, k), squares = mrc_load(sums, 1, k), on_device = mrc_load(sums, 2, k);
-        bool one = on_device * squares - sum * sum <= 1e-9 * on_device * squares;
-        if (on_device < (double)rows && one) origin[k] = 0;
+        double sum = mrc_load(sums, 0, k), squares = mrc_load(sums, 1, k), nonzero = mrc_load(sums, 2, k);
+        bool one = nonzero * squares - sum * sum <= 1e-9 * nonzero * squares;
+        if (nonzero < (double)rows && one) origin[k] = 0;
     }
 }

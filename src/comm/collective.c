@@ -198,8 +198,8 @@ static void slice_of(const sum_job *self, int rank, int64_t *first, int64_t *cou
 static mercer_status move_piece(const sum_job *self, const mrc_worker *to_worker, char *to,
                                 const mrc_worker *from_worker, char *from, int64_t elements)
 {
-    elements_of on_device = {to_worker, self->dtype, elements}, here = {from_worker, self->dtype, elements};
-    mercer_matrix target = view_of(&on_device, to), source = view_of(&here, from);
+    elements_of to_place = {to_worker, self->dtype, elements}, from_place = {from_worker, self->dtype, elements};
+    mercer_matrix target = view_of(&to_place, to), source = view_of(&from_place, from);
     if (self->worker) return self->worker->copy(self->worker->self, &target, &source);
     if (from && elements > 0) memcpy(to, from, (size_t)(elements * self->size));
     return MERCER_OK;

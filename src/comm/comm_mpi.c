@@ -132,13 +132,13 @@ static void open_module(void **state, int *rank, int *ranks, mrc_comm_error *fai
 /* Receives pending ALIVE and LEFT messages, without waiting. */
 static void hear(mpi_state *self)
 {
-    int on_device = 0;
+    int arrived = 0;
     MPI_Status status;
-    while (MPI_Iprobe(MPI_ANY_SOURCE, TAG_ALIVE, self->comm, &on_device, &status) == MPI_SUCCESS && on_device) {
+    while (MPI_Iprobe(MPI_ANY_SOURCE, TAG_ALIVE, self->comm, &arrived, &status) == MPI_SUCCESS && arrived) {
         MPI_Recv(NULL, 0, MPI_BYTE, status.MPI_SOURCE, TAG_ALIVE, self->comm, MPI_STATUS_IGNORE);
         self->alive[status.MPI_SOURCE] = now();
     }
-    while (MPI_Iprobe(MPI_ANY_SOURCE, TAG_LEFT, self->comm, &on_device, &status) == MPI_SUCCESS && on_device) {
+    while (MPI_Iprobe(MPI_ANY_SOURCE, TAG_LEFT, self->comm, &arrived, &status) == MPI_SUCCESS && arrived) {
         notice message = {0};
         MPI_Recv(&message, (int)sizeof message, MPI_BYTE, status.MPI_SOURCE, TAG_LEFT, self->comm, MPI_STATUS_IGNORE);
         if (self->left >= 0 && status.MPI_SOURCE != 0) continue; /* rank 0's message takes precedence */

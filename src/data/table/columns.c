@@ -76,8 +76,8 @@ static mercer_status match_sorted(mercer_context *context, const char *what, ent
     for (int64_t j = 0, i = 0, end; j < want_count; j = end) {
         end = end_of_run(want, want_count, j);
         while (i < have_count && strcmp(have[i].name, want[j].name) < 0) i++;
-        bool on_device = i < have_count && strcmp(have[i].name, want[j].name) == 0;
-        int64_t most = on_device ? end_of_run(have, have_count, i) - i : 0;
+        bool found = i < have_count && strcmp(have[i].name, want[j].name) == 0;
+        int64_t most = found ? end_of_run(have, have_count, i) - i : 0;
         if (most > end - j) {
             char excerpt[MRC_EXCERPT_CHARS];
             mrc_excerpt(excerpt, want[j].name, (int64_t)strlen(want[j].name));

@@ -145,8 +145,8 @@ mercer_status mrc_centers_transpose(mrc_centers *centers, const mercer_matrix *x
 
 bool mrc_centers_short_weights(const mrc_centers *centers, int64_t c)
 {
-    mrc_capabilities on_device = centers->backend->ops->capabilities(centers->backend, centers->half);
-    return centers->real == MERCER_F32 && on_device.short_from > 0 && c >= on_device.short_from;
+    mrc_capabilities can = centers->backend->ops->capabilities(centers->backend, centers->half);
+    return centers->real == MERCER_F32 && can.short_from > 0 && c >= can.short_from;
 }
 
 mercer_status mrc_centers_apply(mrc_centers *centers, const mercer_matrix *b, const mercer_matrix *w,

@@ -15,17 +15,16 @@ static void TYPED(fill_weights)(const feature_job *self, const space *at, int64_
                                 int64_t width)
 {
     const mrc_feature_sums *job = self->job;
-    int64_t on_device = mrc_min(width, job->z->rows - first);
+    int64_t count = mrc_min(width, job->z->rows - first);
     REAL *v = at->weights, *sum = v + ROWS * STRIP;
     memset(sum, 0, (size_t)width * sizeof *sum);
     for (int64_t r = 0; r < rows; r++, v += STRIP) {
-        mercer_matrix a = mrc_block(job->a, row + r, first, 1, on_device),
-                      b = mrc_block(job->b, row + r, first, 1, on_device);
+        mercer_matrix a = mrc_block(job->a, row + r, first, 1, count), b = mrc_block(job->b, row + r, first, 1, count);
         mrc_load_row_f64(&a, 0, at->left);
         mrc_load_row_f64(&b, 0, at->right);
-        for (int64_t j = 0; j < on_device; j++) v[j] = (REAL)(at->left[j] * at->right[j]);
-        memset(v + on_device, 0, (size_t)(width - on_device) * sizeof *v);
-        for (int64_t j = 0; j < on_device; j++) sum[j] += v[j];
+        for (int64_t j = 0; j < count; j++) v[j] = (REAL)(at->left[j] * at->right[j]);
+        memset(v + count, 0, (size_t)(width - count) * sizeof *v);
+        for (int64_t j = 0; j < count; j++) sum[j] += v[j];
     }
 }
 
