@@ -6,7 +6,7 @@
  * Contract of every operation:
  *   - The caller (src/api, src/solvers) has checked the arguments: shapes match, outputs do not overlap inputs, data is
  *     finite. A backend fails only if memory is exhausted, the operation is unsupported, the computation breaks down
- *     numerically, or a user callback fails. It then records a message; outputs documented as untouched on failure are.
+ *     numerically, or a user callback fails. It then records a message; outputs are undefined unless documented.
  *   - Any size may be 0. Any leading dimension is allowed. Only the thread that uses the context calls operations.
  *   - A matrix is in the memory named by its view: host memory, or memory returned by alloc. A backend with its own
  *     memory accepts both, in any combination. Results in host memory are complete when the operation returns. Results
@@ -42,13 +42,13 @@ typedef struct mrc_pair {
     const mercer_kernel *kernel;
     const mercer_matrix *x; /* (m, d) any dtype */
     const mercer_matrix *z; /* (p, d) any dtype */
-    /* (d) host memory; NULL: the backend chooses a point near the mean of the rows of Z. Kernels of the distance
-       subtract it from X and Z before forming products: distances do not change, and less precision is lost to
-       cancellation. */
+    /* (d) host memory; NULL: the backend chooses a point near the mean of the rows of Z. For kernels of the distance,
+       the backend subtracts the origin from X and Z before it forms products. Distances do not change, and less
+       precision is lost to cancellation. */
     const double *origin;
     /* packed copies that contain the rows of X and Z, with the same kernel and origin; or NULL */
     const mrc_packed *packed_x, *packed_z;
-    int64_t first_x, first_z; /* first row of X or Z in its copy */
+    int64_t first_x, first_z; /* row of packed_x that holds row 0 of X; the same for packed_z and Z */
     bool half;                /* products may be rounded to half precision where that is faster */
     bool short_weights;       /* the weights of kernel_transpose (G) were rounded by round_half */
 } mrc_pair;
@@ -56,7 +56,8 @@ typedef struct mrc_pair {
 /*
  * A buffer in which kernel_forward may cache columns of K(X, Z) for kernel_transpose. The caller provides memory of the
  * backend; the backend sets columns, the number of columns (of p) that it cached. The layout is (m, columns) in the
- * dtype of W, or private to the backend if it sets opaque. With bytes == 0 nothing is cached: K is recomputed.
+ * dtype of W, or private to the backend if the backend sets opaque. With bytes == 0 nothing is cached: kernel_transpose
+ * computes K again.
  */
 typedef struct mrc_cached_block {
     void *memory;
@@ -68,7 +69,7 @@ typedef struct mrc_cached_block {
 /* Problem sizes that determine how much workspace operations need beyond their operands. */
 typedef struct mrc_extent {
     int64_t rows, centers;           /* maximum number of rows of X and of Z in a product */
-    int64_t features, outputs, wide; /* wide: maximum number of columns of W; outputs: the usual one */
+    int64_t features, outputs, wide; /* outputs: usual number of columns of W; wide: maximum number of columns of W */
     int64_t eigen;                   /* rows of the largest matrix passed to eigen_top */
     mercer_dtype points, real;
     bool half; /* true: products are computed in half precision */
@@ -91,10 +92,10 @@ typedef struct mrc_gemm {
 } mrc_gemm;
 
 /*
- * Rows of a stored matrix: rows rows[i] of k for i < count, or its first count rows if rows is NULL. `room` is scratch
- * space (at least 1 row, p columns) in the type of the other factor; rows that cannot be multiplied in place are
- * gathered there. again: the previous product with this `room` had the same rows, so it may still contain them.
- * add: kernel_rows adds to Y instead of overwriting it.
+ * Selected rows of a stored matrix: rows rows[i] of k for i < count, or the first count rows of k if rows is NULL.
+ * `room` is scratch space (at least 1 row, p columns) in the type of the other factor; rows that cannot be multiplied
+ * in place are gathered in `room`. again: the previous product with this `room` had the same rows, so `room` may still
+ * contain them. add: kernel_rows adds to Y instead of overwriting Y.
  */
 typedef struct mrc_stored {
     const mercer_matrix *k; /* (n, p) f16, f32 or f64 */
@@ -111,13 +112,13 @@ typedef struct mrc_feature_sums {
     const mercer_matrix *a, *b; /* (m, p) f32 or f64 */
 } mrc_feature_sums;
 
-/* Column parameters of affine, each (c) in host memory; NULL means 0, 1 and 0. */
+/* Column parameters of affine, each (c) in host memory. NULL means shift 0, factor 1 or offset 0. */
 typedef struct mrc_affine {
     const double *shift, *factor, *offset;
 } mrc_affine;
 
-/* Loss of one row of predictions: squared error, squared norm of the target, and 1 if its class is right, else 0
-   (row_losses). */
+/* Loss of one row of predictions (row_losses): squared error, squared norm of the target, and 1 if the predicted class
+   is right, else 0. */
 typedef struct mrc_row_loss {
     double error, size, right;
 } mrc_row_loss;
@@ -131,11 +132,11 @@ typedef struct mrc_capabilities {
     double rate, rate_double, bandwidth;
     double rate_differences; /* flops per second of sums of |x - z|, 2 flops per term; 0: rate / 3 */
     int64_t cached_size;     /* minimum bytes per cached kernel value for f32 weights; 0: 4 */
-    int64_t short_from;      /* columns of W from which short_weights save time with cached values; 0: never */
+    int64_t short_from;      /* minimum columns of W for which short_weights save time with cached values; 0: never */
     bool float_factors;      /* true: cholesky and triangular_solve also accept f32 */
     uint64_t place;          /* id of the physical device, equal for backends that share its memory; 0: host memory */
     void *stream;            /* stream of the backend, for callers that use streams themselves; NULL: none */
-    double device_seconds, library_seconds; /* seconds create took to open the device, and its libraries */
+    double device_seconds, library_seconds; /* seconds that create took to open the device, and to open its libraries */
 } mrc_capabilities;
 
 struct mrc_backend_ops {
@@ -169,11 +170,11 @@ struct mrc_backend_ops {
     /* Operations that "may stay NULL" have no default. */
     mercer_status (*clear)(mrc_backend *backend, const mercer_matrix *matrix); /* sets all elements to 0 */
     int (*devices)(void);             /* number of devices present; may stay NULL: a host backend */
-    bool (*may_be_here)(void);        /* quick check, false: no device present; may stay NULL: present */
-    bool (*knows_kernel)(int32_t id); /* true: supported; may stay NULL: all of the kernel table are */
-    /* Return true if half precision makes products with this kernel much faster. May stay NULL: it never does. */
+    bool (*may_be_here)(void);        /* quick check, false: no device is present; may stay NULL: always true */
+    bool (*knows_kernel)(int32_t id); /* true: supported; may stay NULL: all kernels of the table are supported */
+    /* Return true if half precision makes products with this kernel much faster. May stay NULL: always false. */
     bool (*gains_by_half)(const mrc_backend *backend, const mercer_kernel *kernel);
-    int64_t (*free_memory)(mrc_backend *backend); /* bytes available in the memory of its matrices */
+    int64_t (*free_memory)(mrc_backend *backend); /* bytes available in the backend's memory */
     /* pack_create allocates a packed copy with the shape and type of `like` for products in half precision; pack_free
        releases it. *out stays NULL if packing has no benefit; products then use the unpacked rows. pack_rows packs
        points into rows first, first + 1, ... of such a copy. */
@@ -185,7 +186,7 @@ struct mrc_backend_ops {
        stay NULL: the planner counts tiles instead. */
     int64_t (*work_bytes)(mrc_backend *backend, const mrc_extent *work);
     /* Check that the elements of a caller's view are in the backend's memory, as the view claims. The error message
-       names the matrix and the memory it is really in. May stay NULL: the backend works in host memory. */
+       names the matrix and its actual memory. May stay NULL: the backend works in host memory. */
     mercer_status (*check_memory)(mrc_backend *backend, const char *name, const mercer_matrix *matrix);
     /* Make all later operations of the backend wait for the work queued on the caller's stream. May stay NULL. */
     mercer_status (*wait)(mrc_backend *backend, void *stream);
@@ -196,20 +197,21 @@ struct mrc_backend_ops {
        rounded to the type of `to`. from may be `to`. */
     mercer_status (*affine)(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from,
                             const mrc_affine *map);
-    /* Set *out to the same elements in the backend's memory: the matrix itself if it already is there, otherwise a copy
-       that is made while the backend computes. The caller may overwrite the host elements as soon as stage returns. The
-       copies rotate through several buffers: start the work that uses *out before the next call of stage, because a
-       call after that one overwrites it. */
+    /* Set *out to the same elements in the backend's memory: the matrix itself if it is already in this memory,
+       otherwise a copy that is made while the backend computes. The caller may overwrite the host elements of a copied
+       matrix as soon as stage returns. The copies rotate through several buffers, which later calls overwrite: start
+       the work that uses *out before the next call of stage. */
     mercer_status (*stage)(mrc_backend *backend, const mercer_matrix *matrix, mercer_matrix *out);
     /* out = X Z' by the vendor's library, the baseline that measured speeds are compared with. X and Z have the same
        type and are in the backend's memory; out is f64, f32, f16, or 32-bit integers for u8. May stay NULL: the
        baseline is gemm. */
     mercer_status (*gemm_baseline)(mrc_backend *backend, const mercer_matrix *x, const mercer_matrix *z, void *out);
     mercer_status (*kernel_eval)(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *k);
-    /* kernel_sums computes the arguments of a kernel of the distance: sums (m, p) f32 or f64 of |x_k - z_k|^p in its
-       norm (squared distances for L2), with the rounding of their type. kernel_of_sums computes K (m, p) f32 or f64
-       from such sums, in the type of the sums; infinite sums are allowed. One pass over the points thus serves all
-       kernels of a norm: the result equals that of kernel_eval. Not for callbacks; all matrices in host memory. */
+    /* kernel_sums computes the arguments of a kernel of the distance: sums (m, p) f32 or f64, each the sum over k of
+       |x_k - z_k|^norm (squared distances for L2), with the rounding of their type. kernel_of_sums computes K (m, p)
+       f32 or f64 from such sums, in the type of the sums; infinite sums are allowed. One pass over the points thus
+       serves all kernels of a norm, and the result equals that of kernel_eval. Not for callbacks; all matrices are in
+       host memory. */
     mercer_status (*kernel_sums)(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *sums);
     mercer_status (*kernel_of_sums)(mrc_backend *backend, const mercer_kernel *kernel, const mercer_matrix *sums,
                                     const mercer_matrix *k);
@@ -226,19 +228,19 @@ struct mrc_backend_ops {
     mercer_status (*row_sqnorms)(mrc_backend *backend, const mercer_matrix *x, double *norms); /* (m) */
     mercer_status (*column_mean)(mrc_backend *backend, const mercer_matrix *x, double *mean);  /* (d); 0 if m = 0 */
 
-    /* nearest (m): the nearest row of Z for each row of X, the first one for ties. sums (m): sum_k |x_k - z_k|^p of the
-       two rows, the squared distance for L2. The sums are those that a kernel of the distance receives: exact integers
-       for bytes (p = 1 and 2), otherwise with the rounding of float or double. */
+    /* nearest (m): the nearest row of Z for each row of X, the first one for ties. sums (m): sum_k |x_k - z_k|^norm of
+       the two rows, the squared distance for L2. The sums are those that a kernel of the distance receives: exact
+       integers for bytes (norm 1 and 2), otherwise with the rounding of float or double. */
     mercer_status (*nearest_rows)(mrc_backend *backend, const mrc_search *search, int32_t *nearest, double *sums);
 
     /* Compute the top q eigenpairs of the symmetric A (n, n) f64, which is overwritten: values (q) descending, vectors
        (n, q) f64, each of length 1 with its largest entry (the first one for ties) positive. */
     mercer_status (*eigen_top)(mrc_backend *backend, const mercer_matrix *a, int64_t q, double *values,
                                const mercer_matrix *vectors);
-    /* Replace the symmetric positive definite A (n, n) f64 (or f32, if capabilities.float_factors, as for the solve) by
-       its lower Cholesky factor. The upper triangle is not read; it is set to 0. Set *bad to -1. A matrix that is not
-       positive definite is not a failure of the call: *bad is then the first row whose pivot is not positive, and the
-       contents of A are undefined. */
+    /* Replace the symmetric positive definite A (n, n) f64 by its lower Cholesky factor, and set *bad to -1. A may be
+       f32 if capabilities.float_factors is set; the same holds for triangular_solve. The upper triangle is not read; it
+       is set to 0. A matrix that is not positive definite is not a failure of the call: *bad is then the first row
+       whose pivot is not positive, and the contents of A are undefined. */
     mercer_status (*cholesky)(mrc_backend *backend, const mercer_matrix *a, int64_t *bad);
     /* Replace each of k symmetric positive definite matrices, stacked in A (k n, n) f64, by its inverse (full
        matrix). Upper triangles are not read. Set least (k) to the smallest squared pivot of each Cholesky factor; if
@@ -274,14 +276,14 @@ struct mrc_backend_ops {
     mercer_status (*axpby)(mrc_backend *backend, double a, const mercer_matrix *x, double b, const mercer_matrix *y);
     mercer_status (*scale_rows)(mrc_backend *backend, const mercer_matrix *x, const double *factors);
     mercer_status (*scale_columns)(mrc_backend *backend, const mercer_matrix *x, const double *factors);
-    /* gemm for callers that allow half precision: f32 factors may be rounded to 22 bits, and entries smaller than 2^-36
-       of the largest of A, or of their column of op(B), may be treated as 0. Default: gemm itself. */
+    /* gemm for callers that allow half precision: f32 factors may be rounded to 22 bits. Entries below 2^-36 times the
+       largest entry of A, or of their own column of op(B), may be treated as 0. Default: gemm itself. */
     mercer_status (*split_gemm)(mrc_backend *backend, const mrc_gemm *job);
     /* Y_ij += X_ij factors[j]. */
     mercer_status (*add_columns)(mrc_backend *backend, const mercer_matrix *x, const double *factors,
                                  const mercer_matrix *y);
-    /* Round each element of X, f32 and in place, to 11 bits, ties to even, so that a power of two times it is exactly
-       representable in half precision. */
+    /* Round each element of X, f32 and in place, to 11 bits, ties to even. A suitable power of two times the element is
+       then exactly representable in half precision. */
     mercer_status (*round_half)(mrc_backend *backend, const mercer_matrix *x);
     mercer_status (*symmetrize)(mrc_backend *backend, const mercer_matrix *a); /* (n, n) f64 = (A + A') / 2 */
     mercer_status (*column_dots)(mrc_backend *backend, const mercer_matrix *x, const mercer_matrix *y, double *out);
@@ -332,11 +334,12 @@ mercer_status mrc_measure_rate(mercer_context *context, double *flops_per_second
    backend whose device can be opened, else the default. "name:2": device 2 of the backend. On failure *out is NULL. */
 mercer_status mrc_backend_create(mrc_backend **out, mercer_context *context, const char *name);
 void mrc_backend_free(mrc_backend *backend);
-/* Return true if creating the backend may be slow: it is not the default, and a device may be present. */
+/* Return true if creating the backend may be slow: the backend is not the default, and a device may be present. */
 bool mrc_backend_is_slow(const char *name);
 
 /* Return MERCER_ERROR_UNSUPPORTED, with the name of the kernel in the message, unless the kernel is a callback or the
-   backend supports it. Every operation on kernels calls this first, so that none computes a different function. */
+   backend supports the kernel. Every operation on kernels calls this first, so that an unsupported kernel is an error
+   and never yields the values of another function. */
 mercer_status mrc_backend_check_kernel(mrc_backend *backend, const mercer_kernel *kernel);
 
 /* Return the type in which kernel values are computed: f64 if any of the matrices is f64, else f32. Matrices may be
@@ -390,8 +393,8 @@ mercer_status mrc_matrix_check_range(mrc_backend *backend, const mercer_kernel *
 
 /*
  * Access a matrix from the host: open sets *host to the matrix itself if it is in host memory, else to a copy. close
- * copies the contents back if changed and status is MERCER_OK, releases the copy, and returns status (or the error of
- * copying back). It may be called after open has failed.
+ * copies the contents back if changed is true and status is MERCER_OK, releases the copy, and returns status (or the
+ * error of copying back). close may be called after open has failed.
  */
 mercer_status mrc_host_open(mrc_backend *backend, const mercer_matrix *matrix, mercer_matrix *host);
 mercer_status mrc_host_close(mrc_backend *backend, const mercer_matrix *matrix, mercer_matrix *host, bool changed,
@@ -402,14 +405,15 @@ mercer_status mrc_scope_open(mrc_scope *scope, mrc_backend *backend, const merce
 
 /*
  * Correct an origin (a mean of rows) for features that are flags: 0 or one other value, such as category indicators.
- * The origin is 0 there, so that zeros stay zeros and products may skip them. mrc_add_flags adds, for rows in host
- * memory, sum x, sum x^2 and the number of nonzero x to sums (3, d). mrc_clear_flags sets origin (d) to 0 for each
- * feature that the sums of all `rows` rows identify as a flag.
+ * The origin of such a feature is set to 0, so that zeros stay zeros and products may skip them. mrc_add_flags adds,
+ * for rows in host memory, sum x, sum x^2 and the number of nonzero x to sums (3, d). mrc_clear_flags sets origin (d)
+ * to 0 for each feature that the sums of all `rows` rows identify as a flag.
  */
 void mrc_add_flags(int threads, const mercer_matrix *rows, const mercer_matrix *sums);
 void mrc_clear_flags(const mercer_matrix *sums, int64_t rows, double *origin);
 
-/* Apply the sign rule of eigen_top to vectors (n, q). Every implementation calls this, so that all agree. */
+/* Apply the sign rule of eigen_top to vectors (n, q). Every implementation of eigen_top calls this function, so that
+   all backends return the same signs. */
 void mrc_fix_signs(const mercer_matrix *vectors);
 
 /* Measure the speed of products of this shape. *out must be zeroed; kernel and shape must be checked, and the types in

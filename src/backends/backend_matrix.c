@@ -113,8 +113,8 @@ mercer_status mrc_matrix_check_finite(mrc_backend *backend, const char *name, co
     return mrc_fail_finite(backend->context, name, first / matrix->cols, first % matrix->cols, value);
 }
 
-/* For a kernel of the distance every finite row is in range, so a device matrix is scanned where it is. Other kernels
-   need the lengths of the rows; the whole matrix is copied to the host for them. */
+/* For a kernel of the distance every finite row is in range, so a device matrix is scanned in place. The check of other
+   kernels needs the lengths of the rows, so the whole matrix is copied to the host. */
 mercer_status mrc_matrix_check_range(mrc_backend *backend, const mercer_kernel *kernel, const char *name,
                                      const mercer_matrix *x, mercer_dtype real)
 {
@@ -201,8 +201,8 @@ void mrc_add_flags(int threads, const mercer_matrix *rows, const mercer_matrix *
     mrc_parallel_for(small ? 1 : threads, (rows->cols + FLAG_COLUMNS - 1) / FLAG_COLUMNS, add_some_flags, &job);
 }
 
-/* n of the values are not 0. By Cauchy-Schwarz these are all equal if n sum x^2 = (sum x)^2, up to rounding. Values
-   that are only nearly equal do no harm: 0 is as good an origin for them. */
+/* Let n of the values be nonzero. By Cauchy-Schwarz, these n values are all equal if n sum x^2 = (sum x)^2, up to
+   rounding. Values that are only nearly equal pass the test, too, which does no harm: 0 is a good origin for them. */
 void mrc_clear_flags(const mercer_matrix *sums, int64_t rows, double *origin)
 {
     for (int64_t k = 0; k < sums->cols; k++) {

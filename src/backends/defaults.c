@@ -73,7 +73,7 @@ static void default_pack_free(mrc_backend *backend, mrc_packed *packed)
     (void)backend, (void)packed;
 }
 
-/* The elements are in the memory of the backend already. *out refers to them, so they must stay unchanged while it is
+/* The elements are in the memory of the backend already. *out refers to them, so they must stay unchanged while *out is
    used. */
 static mercer_status default_stage(mrc_backend *backend, const mercer_matrix *matrix, mercer_matrix *out)
 {
@@ -114,8 +114,8 @@ mercer_status mrc_host_copy(mrc_backend *backend, const mercer_matrix *to, const
 
 /* ---- Kernel matrices ----------------------------------------------------------------------------------------- */
 
-/* The columns of k are the first rows of Z; there may be fewer of them than Z has rows. If a callback fails, the values
-   before it have been stored. */
+/* Column j of k is for row j of Z; k may have fewer columns than Z has rows. If a callback fails, the values computed
+   before the failure have been stored. */
 static mercer_status default_kernel_eval(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *k)
 {
     int64_t d = pair->x->cols;
@@ -341,9 +341,9 @@ static mercer_status default_kernel_rows(mrc_backend *backend, const mrc_pair *p
     return MERCER_OK;
 }
 
-/* The scratch space holds some rows of K at a time. K W yields as many rows of Y; K' W adds a term for each block, and
-   only the first one overwrites Y. A block is reused (again) only if it contains all rows, because otherwise the last
-   block has overwritten the first. */
+/* The scratch space holds one block of rows of K at a time. For K W, a block yields the same number of rows of Y. For
+   K' W, each block adds a term to Y, and the first block overwrites Y. A block is reused (again) only if it contains
+   all rows, because otherwise the last block has overwritten the first. */
 mercer_status mrc_default_rows_product(mrc_backend *backend, const mrc_stored *stored, bool transpose,
                                        const mercer_matrix *w, const mercer_matrix *y)
 {
@@ -509,8 +509,8 @@ static mercer_status default_affine(mrc_backend *backend, const mercer_matrix *t
     return MERCER_OK;
 }
 
-/* Factor each matrix in place, solve L L' X = I in its part of `room`, and copy X back. A matrix that is not positive
-   definite is skipped; the others are still inverted. */
+/* Factor each matrix in place, solve L L' X = I in the matrix's part of `room`, and copy X back. A matrix that is not
+   positive definite is skipped; the other matrices are still inverted. */
 static mercer_status default_invert(mrc_backend *backend, const mercer_matrix *a, const mercer_matrix *room,
                                     double *least)
 {
@@ -529,7 +529,7 @@ static mercer_status default_invert(mrc_backend *backend, const mercer_matrix *a
     return MERCER_OK;
 }
 
-/* Compute the full matrix; the entries above the diagonal are allowed to have any value. */
+/* Compute the full matrix: the contract leaves the entries above the diagonal undefined. */
 static mercer_status default_gram(mrc_backend *backend, double alpha, const mercer_matrix *a, double beta,
                                   const mercer_matrix *gram)
 {

@@ -3,11 +3,12 @@
  * Measures the speed of a machine for products of a given shape.
  *
  *   product   Y = K(X, Z) W through the backend's table, operands in the backend's memory
- *   plain     X Z' by gemm_baseline, in the type of the points or in half precision, if the backend has it; otherwise
- *             by gemm, in float or double
+ *   plain     X Z' by gemm_baseline, in the type of the points or in half precision; by gemm, in float or double, if
+ *             the backend does not have gemm_baseline
  *   copies    X from host memory to the backend's memory, as for a batch, and back
  *
- * Each time is the best of RUNS runs after a warm-up run. Memory: the operands, and one (m, p) for the plain product.
+ * Each time is the best of RUNS runs after a warm-up run. Memory: the operands, and one (m, p) matrix for the plain
+ * product.
  */
 #include "backends/backend.h"
 
@@ -28,7 +29,7 @@ typedef struct measuring {
     const mercer_kernel *kernel;
     mercer_matrix host;       /* (pattern, d): random points */
     mercer_matrix x, z, w, y; /* operands */
-    mercer_matrix a, b;       /* points in the type of the plain product, if that differs; else no data */
+    mercer_matrix a, b;       /* X and Z converted to the type of the plain product; data is NULL if not necessary */
     void *products;           /* (m, p): result of the plain product */
     mercer_matrix batch;      /* (m, d) in host memory */
 } measuring;
@@ -62,7 +63,7 @@ static mercer_status time_best(measuring *self, measured_work work, double *best
 
 /* ---- Operands ------------------------------------------------------------------------------------------------ */
 
-/* Fill the rows of `to` with those of the pattern, repeated. The two have the same number of columns. */
+/* Fill `to` with the rows of the pattern, repeated. Both matrices have the same number of columns. */
 static mercer_status repeat(measuring *self, const mercer_matrix *to, const mercer_matrix *pattern)
 {
     for (int64_t first = 0; first < to->rows; first += pattern->rows) {
@@ -135,9 +136,9 @@ static mercer_status multiply_plainly(measuring *self)
 }
 
 /* Measure X Z' without a kernel function: with the backend's own baseline in the type of the points, or in half
-   precision if products are fast; otherwise with gemm, which has only float and double. Products of bytes are 32-bit
-   integers. The caller releases self->products, also after an error. *seconds is 0 if the vendor's library rejects the
-   sizes. */
+   precision if the context uses fast arithmetic; otherwise with gemm, which supports only float and double. Products of
+   bytes are 32-bit integers. The caller releases self->products, also after an error. *seconds is 0 if the vendor's
+   library rejects the sizes. */
 static mercer_status measure_gemm_baseline(measuring *self, double *seconds)
 {
     mrc_backend *backend = self->backend;

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Device numbers from this one on are rejected as invalid. */
+/* Device numbers of at least this value are rejected as invalid. */
 enum { MOST_DEVICES = 1024 };
 
 #ifdef MERCER_HAVE_CUDA
@@ -49,7 +49,7 @@ static const mrc_backend_ops *find_backend(const char *name, int *device)
     return NULL;
 }
 
-/* List the names of the backends in this build, so that a missing one is visible. */
+/* List the names of the backends in this build, so that a missing backend is visible. */
 static mercer_status fail_unknown_backend(mercer_context *context, const char *name)
 {
     char names[256] = "";
@@ -105,7 +105,7 @@ mercer_status mrc_backend_create(mrc_backend **out, mercer_context *context, con
     return make_backend(out, context, ops, device);
 }
 
-/* The default backend opens no device. Another one may, unless its quick check finds none. */
+/* The default backend opens no device. Any other backend may open a device, unless its quick check finds none. */
 static bool may_be_slow(const mrc_backend_ops *ops)
 {
     return ops != mrc_backend_registry[0] && (!ops->may_be_here || ops->may_be_here());

@@ -8,7 +8,8 @@
  *   MRC_FLOAT_FORMS   forms in float for the GPU
  *   MRC_HALF_FORMS    forms in half precision for the GPU
  *
- * The last three are optional. Without a row there, the definition is evaluated and the result rounded once.
+ * The last three lists are optional. For a kernel without a row in such a list, the definition is evaluated in double
+ * and the result is rounded once.
  *
  * Functions of the distance, with s = r^2 = |x - z|^2 and bandwidth b:
  *
@@ -31,8 +32,9 @@
  *
  *   laplace-l1  phi / b        exppower-l1, lpq  q t exp(-t) / s, t = (r/b)^q (q = gamma)
  *
- * A slope without a limit at r = 0 is defined as 0 there: either |psi (x - z)| stays bounded, or the direction is
- * undefined. A slope is computed like a kernel function and has its own id, see mrc_kernel_slope (kernels/kernel.h).
+ * A slope that has no finite limit at r = 0 is defined as 0 at r = 0: either |psi (x - z)| stays bounded, or the
+ * direction is undefined. A slope is computed like a kernel function and has its own id, see mrc_kernel_slope
+ * (kernels/kernel.h).
  *
  * Functions of a distance in another norm, with s = sum_k |x_k - z_k|^p and r = s^(1/p). Such sums cannot be computed
  * from inner products, so they are formed from differences, pair by pair:
@@ -41,8 +43,8 @@
  *   lpq         exp(-(r/b)^q) = exp(-s^(q/p) / b^q)
  *
  * laplace-l1 is lpq with p = q = 1, exppower-l1 is lpq with p = 1 and q = gamma, and lpq with p = 2 is exppower with
- * gamma = q. Positive semi-definite in every dimension for 0 < q <= p <= 2: s is then conditionally negative definite,
- * and so is its power q/p <= 1 (Schoenberg 1938).
+ * gamma = q. lpq is positive semi-definite in every dimension for 0 < q <= p <= 2: s is then conditionally negative
+ * definite, and so is its power q/p <= 1 (Schoenberg 1938).
  *
  * Functions of the inner product t = x.z and the squared norms:
  *
@@ -57,7 +59,7 @@
  *       S_l = sqrt(N_{l-1}(x) N_{l-1}(z)) k1(c_l) + v^2
  *       T_0 = S_0,   T_l = T_{l-1} k0(c_l) + S_l
  *
- *   nngp = S_L, ntk = T_L (Jacot et al. 2018). A zero vector without bias has S_l = T_l = 0, the limit.
+ *   nngp = S_L, ntk = T_L (Jacot et al. 2018). For a zero vector and v = 0, S_l = T_l = 0, which is the limit.
  *
  * Accuracy: near c = 1, acos(c) is about sqrt(2 (1 - c)), so an error e in c becomes an error of about sqrt(e) in the
  * result. Fast code must evaluate nearly parallel pairs from accurate inner products.
@@ -220,7 +222,7 @@ MRC_HD double mrc_linear(const mercer_kernel *kernel, double t, double xx, doubl
     return t;
 }
 
-/* Returns T_L if ntk is set, else S_L; one pass over the layers computes both. */
+/* Returns T_L (see the top of this file) if ntk is true, else S_L; one pass over the layers computes both. */
 MRC_HD double mrc_relu_layers(const mercer_kernel *kernel, double dot, double xx, double zz, bool ntk)
 {
     const double pi = 3.14159265358979323846;
@@ -271,9 +273,9 @@ MRC_HD double mrc_nngp(const mercer_kernel *kernel, double t, double xx, double 
 #define MRC_NOTHING   {0}
 
 /* X(ID, definition, pair form, name, example, parameters...). The pair form is the argument of the function: DISTANCE,
-   the squared L2 distance; DIFFERENCES, the sum of |x_k - z_k|^p with p = 1 or the parameter p (p = 2 is a DISTANCE);
-   INNER, the inner product; ANGLE, an inner product where the function is ill-conditioned for nearly parallel vectors.
-   Append new kernels at the end, so that the ids of the others (mercer_kernel.id) stay the same. */
+   the squared L2 distance; DIFFERENCES, the sum of |x_k - z_k|^p with p = 1 or the parameter p (p = 2 is computed like
+   DISTANCE); INNER, the inner product; ANGLE, the inner product, for functions that are ill-conditioned for nearly
+   parallel vectors. Append new kernels at the end, so that the existing ids (mercer_kernel.id) stay the same. */
 #define MRC_KERNELS(X)                                                                                                 \
     X(LAPLACE, mrc_laplace, DISTANCE, "laplace", "laplace:bandwidth=10", MRC_BANDWIDTH)                                \
     X(GAUSSIAN, mrc_gaussian, DISTANCE, "gaussian", "gaussian:bandwidth=5", MRC_BANDWIDTH)                             \
@@ -299,7 +301,8 @@ MRC_HD double mrc_nngp(const mercer_kernel *kernel, double t, double xx, double 
 enum { MRC_KERNEL_NONE, MRC_KERNELS(MRC_KERNEL_NUMBER) MRC_KERNEL_END };
 #undef MRC_KERNEL_NUMBER
 
-/* The slope of kernel number k has number MRC_SLOPES + k: LAPLACE and SLOPE_LAPLACE in the lists below. */
+/* The slope of the kernel with id k has id MRC_SLOPES + k. The lists below contain, for example, LAPLACE and its slope
+   SLOPE_LAPLACE. */
 enum { MRC_SLOPES = 1000 };
 #define MRC_SLOPE_NUMBER(ID, ...) MRC_KERNEL_SLOPE_##ID = (int)MRC_SLOPES + (int)MRC_KERNEL_##ID,
 enum { MRC_KERNELS(MRC_SLOPE_NUMBER) MRC_SLOPE_END };
@@ -310,7 +313,8 @@ enum { MRC_KERNELS(MRC_SLOPE_NUMBER) MRC_SLOPE_END };
  * squared distance, the sum of |x_k - z_k|^p, or the inner product) in the vector's arithmetic; each operation rounds
  * as written. u is a temporary; EXP, LOG, LOG1P, SQRT and FMA are branch-free; CAP(u) limits u to a finite number whose
  * exp(-u) is 0, so that no infinity occurs.
- *   FLOAT   computed in the vector's type, float or double;   DOUBLE  computed in double, then rounded if it is float
+ *   FLOAT   computed in the vector's type, float or double
+ *   DOUBLE  computed in double, and rounded for vectors of float
  * TYPES without a value:
  *   SAME    s itself;   POWER  (a s + b)^degree;   ANGLE  the ReLU layers, a = v^2, b = 1 for T and 0 for S
  */
@@ -368,7 +372,7 @@ enum { MRC_KERNELS(MRC_SLOPE_NUMBER) MRC_SLOPE_END };
 
 /* clang-format on */
 
-/* ---- Definitions by number; NaN for an unknown number or another pair form --------------------------------------- */
+/* ---- Definitions by kernel id; NaN for an unknown id or another pair form ---------------------------------------- */
 
 #define MRC_CASE_DISTANCE(number, definition)  \
     case number: return definition(kernel, s); \

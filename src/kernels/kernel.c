@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The table of kernel functions; check, properties and value of a kernel. */
+/* The table of kernel functions, and the check, the properties and the value of a kernel. */
 #include "kernels/kernel.h"
 
 #include "kernels/formulas.h"

@@ -3,8 +3,8 @@
  * kernels: definitions of the kernel functions. The backends compute many values of them efficiently.
  *
  * formulas.h defines every function in one place, in lists that the backends and the tests expand; table.h has the same
- * list as a table of names, parameters and ranges. This header: parsing and printing, checks, properties of a kernel,
- * and the reference value in scalar double that all other code is tested against.
+ * list as a table of names, parameters and ranges. This header declares parsing and printing, checks, properties of a
+ * kernel, and the reference value in scalar double that all other code is tested against.
  */
 #ifndef MRC_KERNELS_KERNEL_H
 #define MRC_KERNELS_KERNEL_H
@@ -43,8 +43,8 @@ bool mrc_kernel_is_callback(const mercer_kernel *kernel);
 /* Returns whether the kernel is a function of the angle (ntk, nngp), ill-conditioned for nearly parallel vectors. */
 bool mrc_kernel_is_angular(const mercer_kernel *kernel);
 
-/* Sets *slope to the slope of a built-in function of the L2 distance, psi = -phi'(r) / r, or of the L1 distance,
-   -phi'(r). Backends compute slopes like kernels, but slopes cannot be parsed, printed or used in a model. Returns
+/* Sets *slope to the slope of a built-in kernel phi(r): -phi'(r) / r for the L2 distance r, -phi'(r) for the L1
+   distance r. Backends compute slopes like kernels, but slopes cannot be parsed, printed or used in a model. Returns
    false for all other kernels. */
 bool mrc_kernel_slope(const mercer_kernel *kernel, mercer_kernel *slope);
 /* Returns the id of the kernel that a slope belongs to; any other id is returned unchanged. */
@@ -58,8 +58,8 @@ double mrc_kernel_of_inner(const mercer_kernel *kernel, double dot, double x_sqn
 /* Computes K(x, z) from coordinates (d) in double. Returns false if a callback fails. Cost: O(d). */
 bool mrc_kernel_reference(const mercer_kernel *kernel, int64_t d, const double *x, const double *z, double *out);
 
-/* Returns an upper bound of inner products and kernel values of rows with at most this squared norm; infinity instead
-   of NaN. For functions of the inner product. */
+/* For functions of the inner product: returns an upper bound of the inner products and kernel values of rows with at
+   most this squared norm; infinity instead of NaN. For a callback only the inner products are bounded. */
 double mrc_kernel_largest(const mercer_kernel *kernel, double sqnorm);
 
 /* Checks that rows, in host memory, are finite and that kernel values of any two of them fit type `real` (f32 or f64);

@@ -15,8 +15,8 @@
 #include <float.h>
 #include <math.h>
 
-/* Largest values, as a share of the largest number of the type: inner products and their powers are rounded, so values
-   closer to the limit might overflow. */
+/* Limit of inner products and kernel values, relative to the largest number of the type. Rounding of inner products and
+   their powers might make larger values overflow. */
 #define ROUNDING_MARGIN 0.5
 
 double mrc_kernel_largest(const mercer_kernel *kernel, double sqnorm)

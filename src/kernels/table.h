@@ -16,8 +16,8 @@ typedef struct mrc_kernel_entry {
 extern const mrc_kernel_entry mrc_kernel_table[];
 extern const int mrc_kernel_table_size;
 
-/* Find a kernel by its id, or by the name that a specification begins with. NULL if there is none; callbacks are not in
-   the table. */
+/* Find a kernel by its id, or by the name at the beginning of a specification. Return NULL if the table has no such
+   kernel; callbacks are not in the table. */
 const mrc_kernel_entry *mrc_kernel_find(int32_t id);
 const mrc_kernel_entry *mrc_kernel_named(const char *spec);
 

@@ -14,7 +14,7 @@ extern int openblas_get_num_threads(void) __attribute__((weak));
 /* Thread count to restore; used only by the two functions below, which never run concurrently. */
 static int threads_were;
 
-/* Set BLAS to one thread. `again`: it already is, so that the count to restore must not be overwritten. */
+/* Set BLAS to one thread. `again`: BLAS is already single-threaded, and the count to restore must not change. */
 static void take_threads(bool again)
 {
     if (!openblas_set_num_threads || !openblas_get_num_threads) return;

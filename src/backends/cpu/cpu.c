@@ -65,7 +65,7 @@ static mercer_status kernel_sums(mrc_backend *backend, const mrc_pair *pair, con
     return mrc_product_run(&product, backend);
 }
 
-/* One pass yields both results: rows of K for the cache, rounded to its type, and Y from the values before that
+/* One pass yields both results: the rows of K, rounded to the type of stored->k, and Y, from the values before that
    rounding. */
 static mercer_status kernel_rows(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
                                  const mercer_matrix *y, const mrc_stored *stored)
@@ -91,7 +91,7 @@ static mercer_status kernel_forward(mrc_backend *backend, const mrc_pair *pair, 
     return MERCER_OK;
 }
 
-/* Multiply the cached columns of K by gemm, and evaluate the others again. */
+/* Multiply the cached columns of K by gemm, and evaluate the remaining columns again. */
 static mercer_status kernel_transpose(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *g,
                                       const mercer_matrix *h, const mrc_cached_block *kept)
 {

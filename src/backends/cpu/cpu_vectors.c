@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Row and element operations as typed loops. The results equal those of the defaults (src/backends/defaults.c), which
- * convert every element, but these are several times faster; copies run in parallel. Arithmetic is in double and
- * rounded once to the type of the result.
+ * convert every element, but these loops are several times faster; copies run in parallel. Arithmetic is in double, and
+ * each result is rounded once to its type.
  */
 #include "backends/cpu/cpu.h"
 #include "core/matrix.h"
@@ -11,7 +11,7 @@
 #include <string.h>
 
 enum { ROWS_EACH = 64 };         /* rows per piece of parallel work */
-enum { LEAST_SHARED = 1 << 16 }; /* minimum number of elements for which waking threads pays */
+enum { LEAST_SHARED = 1 << 16 }; /* minimum number of elements for which waking threads pays off */
 
 typedef struct row_job {
     const mrc_panel_ops *panel;
@@ -170,7 +170,7 @@ mercer_status mrc_cpu_scale_columns(mrc_backend *backend, const mercer_matrix *x
 
 /* ---- Sums ------------------------------------------------------------------------------------------------------- */
 
-/* One sum in double per column, over the rows in order. It runs on the calling thread. */
+/* One sum in double per column, over the rows in order, computed by the calling thread. */
 mercer_status mrc_cpu_column_dots(mrc_backend *backend, const mercer_matrix *x, const mercer_matrix *y, double *out)
 {
     (void)backend;

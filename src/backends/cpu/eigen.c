@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Eigenvectors by LAPACK's dsyevr: tridiagonal reduction, then the q largest by MRRR. 4/3 n^3 + O(n^2 q) flops.
- * A row-major matrix is the transpose of a column-major one, so symmetric matrices need no conversion.
+ * LAPACK reads a row-major matrix as its transpose, so symmetric matrices need no conversion.
  */
 #include "backends/cpu/cpu.h"
 #include "core/matrix.h"
@@ -9,7 +9,7 @@
 #include <lapacke.h>
 #include <limits.h>
 
-/* Check that the sizes fit the 32-bit integers of BLAS, which would otherwise compute with truncated ones. */
+/* Check that the sizes fit the 32-bit integers of BLAS: truncated sizes would give wrong results. */
 static mercer_status check_blas_size(mercer_context *context, const mercer_matrix *a)
 {
     if (a->rows <= INT_MAX && a->cols <= INT_MAX && a->ld <= INT_MAX) return MERCER_OK;
@@ -37,7 +37,7 @@ static lapack_int call_dsyevr(const eigen_job *job, lapack_int lwork, lapack_int
                                iwork, liwork);
 }
 
-/* Compute the eigenpairs and store them in descending order, while LAPACK returns them ascending. */
+/* Compute the eigenpairs, which LAPACK returns in ascending order, and store them in descending order. */
 static mercer_status find_eigenpairs(mrc_backend *backend, eigen_job *job, double *values, const mercer_matrix *vectors)
 {
     lapack_int info = call_dsyevr(job, job->lwork, job->liwork, job->work, job->iwork);

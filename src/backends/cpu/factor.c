@@ -21,7 +21,7 @@
 #include <limits.h>
 #include <string.h>
 
-enum { BLOCK = 256, STRIP = 32 /* columns per packed strip */, FEW = 8 /* the same if there are at most 8 */ };
+enum { BLOCK = 256, STRIP = 32 /* columns per packed strip */, FEW = 8 /* the same if B has at most 8 columns */ };
 
 /* Return the address of an element of an f64 matrix. */
 static double *at(const mercer_matrix *a, int64_t i, int64_t j)
@@ -55,7 +55,7 @@ static int64_t strip_row(const triangle *self, int64_t k)
     return self->transpose ? self->n - 1 - k : k;
 }
 
-/* Pack a strip of right-hand sides; missing ones are zeros, so that strips of all sizes run the same code. */
+/* Pack a strip of right-hand sides and pad it with zeros to `width`, so that strips of all sizes run the same code. */
 static void load_strip(const triangle *self, int64_t first, int64_t count, double *staging, double *x)
 {
     const int64_t n = self->n, width = self->width;
@@ -143,8 +143,7 @@ static mercer_status close_block(mrc_backend *backend, const mercer_matrix *bloc
     return block->dtype == MERCER_F64 ? MERCER_OK : mrc_cpu_copy(backend, block, opened);
 }
 
-/* Allocate the buffer of open_block if a is f32 (*out is NULL for f64): for blocks of `rows` rows in total, each with
-   at most BLOCK columns. */
+/* Allocate `rows` times BLOCK doubles, the buffer of open_block, if a is f32; set *out to NULL if a is f64. */
 static mercer_status allocate_doubles(mrc_scope *scope, const mercer_matrix *a, int64_t rows, double **out)
 {
     *out = NULL;
@@ -198,7 +197,7 @@ mercer_status mrc_cpu_cholesky(mrc_backend *backend, const mercer_matrix *a, int
             *bad += first;
             return MERCER_OK;
         }
-        /* The rows below are solved with the factor in double; only then is it rounded to the type of A. */
+        /* The rows below are solved with the factor in double; the factor is rounded to the type of A afterwards. */
         MRC_TRY(open_block(backend, &panel, room ? room + size * size : NULL, &panel_of));
         MRC_TRY(solve_triangle(backend, &triangle_of, false, true, &panel_of));
         MRC_TRY(close_block(backend, &panel, &panel_of));

@@ -15,8 +15,9 @@
  *            parallel, each of which packs its part of the left side (at most 240 rows, to fit the L2 cache)
  *   narrow   one side has few rows: pieces of the other side in parallel, each panel packed and used immediately, while
  *            it is in the L1 cache. The few rows are the left side; if they are the columns of C, the transpose of C is
- *            computed. With one or two of them the time is that of reading the other side from memory once: its columns
- *            are multiplied in place, its rows are transposed and then multiplied without padding.
+ *            computed. With one or two such rows the time is that of reading the other side from memory once.
+ *            Contiguous columns of the other side are multiplied in place. Contiguous rows are transposed first, and
+ *            then multiplied without padding.
  *
  * Cost: 2 m n k flops, (m n / 1024 + n) k elements packed. Memory: 2 MB, plus 0.5 MB per worker.
  */
@@ -33,11 +34,11 @@ enum {
     ROWS = 240,          /* maximum rows of the left side per piece: a multiple of every mr */
     LEAST_ROWS = 48,     /* minimum rows per piece, so that packing is worth its cost */
     LEAST_COLUMNS = 128, /* minimum columns per piece */
-    NEAR = 1024, /* bytes per row of the packed columns that are multiplied with one part of the left side at a time */
+    NEAR = 1024, /* width, in bytes, of the group of packed columns that the left side is multiplied with at a time */
     AHEAD = 16,  /* number of rows prefetched ahead of a copy */
     NARROW = 48, /* maximum rows of the smaller side for the narrow case */
-    LONE = 2,    /* maximum rows for which packing the other side would cost more than the products */
-    CHAINS = 64, /* columns of the other side multiplied at a time in that case */
+    LONE = 2,    /* maximum rows of the smaller side for which packing the other side costs more than the products */
+    CHAINS = 64, /* columns of the other side multiplied at a time if the smaller side has at most LONE rows */
     PIECES = 4,  /* pieces per thread, for load balance */
     LEAST_WORK = 1 << 16 /* minimum multiplications per piece: fewer are not worth waking a thread */
 };
@@ -105,8 +106,8 @@ static inline __attribute__((always_inline)) void copy_strip(int64_t deep, size_
     }
 }
 
-/* The same, with copy_strip specialized for the existing panel widths: calling memcpy for so few bytes would take
-   longer than copying them. */
+/* Call copy_strip, specialized for the existing panel widths: a call of memcpy for so few bytes would take longer than
+   the copy itself. */
 static void copy_whole(int64_t deep, int64_t bytes, const char *at, int64_t step, char *panel)
 {
     switch (bytes) {
@@ -322,7 +323,7 @@ static void run_narrow(gemm *self, int threads)
 
 /* ---- Entry --------------------------------------------------------------------------------------------------- */
 
-/* C = beta C. beta == 0 must store zeros without reading C, which blend does. */
+/* C = beta C. beta == 0 must store zeros without reading C; the blend functions handle this case. */
 static void scale_c(const gemm *self)
 {
     const double zero = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Groups of features in which every row has at most one nonzero value: the one-hot levels of a category, signs, and
- * other features of a table that exclude each other. A category of L levels then costs a product one comparison instead
- * of L multiplications.
+ * other features of a table that exclude each other. For a category of L levels, a product of two rows then needs one
+ * comparison instead of L multiplications.
  *
  *   before_k = the largest index of a nonzero feature, over the rows in which k is the next nonzero feature
  *   groups   features s .. e with before_k < s for all k: starting at the first feature, each as long as possible
@@ -28,8 +28,8 @@
 enum {
     LEAST_FEATURES = 8,          /* minimum number of features for a search */
     MOST_FEATURES = 1 << 24,     /* feature indices up to this are exact in float */
-    LEAST_ROWS = 96,             /* minimum rows of X for which a search pays off, */
-    LEAST_ROWS_DIFFERENCES = 24, /* and for sums of differences, which take longer */
+    LEAST_ROWS = 96,             /* minimum rows of X for which a search pays off */
+    LEAST_ROWS_DIFFERENCES = 24, /* the same for sums of differences, which take longer than products */
     SOME_ROWS = 32,              /* number of rows of Z in the first sample */
     PIECE_ROWS = 256             /* rows per piece of parallel work */
 };
@@ -61,7 +61,7 @@ static int64_t pieces_of(const mercer_matrix *matrix)
     return (matrix->rows + PIECE_ROWS - 1) / PIECE_ROWS;
 }
 
-/* Scan rows for the features that exclude each other, a piece of parallel work with statistics of each worker. */
+/* A piece of parallel work: add up to PIECE_ROWS rows of Z or X to the statistics of this worker. */
 static void scan_piece(void *argument, int64_t index, int worker)
 {
     search *self = argument;
@@ -111,8 +111,8 @@ static bool form_groups(const mrc_product *product, const mrc_scan *scan, mrc_gr
     }
     /* The search costs time, too, so groups must save at least a quarter of the work. */
     if (4 * (values + (cost - 1) * count) > 3 * d) return false;
-    /* Indices follow the values. Those of ungrouped features go to an unused element after the end, for which there is
-       space because groups shorten the row. */
+    /* Indices follow the values. The indices of ungrouped features go to an unused element after the end of the packed
+       row. The buffer has space for this element, because groups shorten the row. */
     for (int64_t k = 0; k < d; k++)
         groups->group_at[k] = (int32_t)(groups->group_at[k] >= 0 ? values + groups->group_at[k] : values + count);
     groups->runs = (mrc_runs){lengths, runs + 1, values};

@@ -29,7 +29,8 @@ void mrc_pack_u8(const mrc_product *product, const mercer_matrix *source, int64_
     }
 }
 
-/* For few rows of X: compute products of bytes, or sums of their absolute differences (as values), in place. */
+/* For few rows of X: compute products of bytes (space->dots), or sums of their absolute differences (space->values),
+   from rows that are not packed. */
 void mrc_few_u8(const mrc_product *product, mrc_space *space, const mrc_tile_position *place)
 {
     const mrc_panel_ops *panel = product->uk->panel;

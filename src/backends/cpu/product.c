@@ -8,9 +8,9 @@
  *       for each panel of the block:  products -> kernel values -> total_sums += W' values   (double)
  *     Y = total_sums
  *
- * The search for the nearest rows of Z works the same way: a tile yields its smallest distance and its position, and
- * the minimum over the tiles is taken. So do gradients in norm 1: a tile yields sums of w K sign(x_k - z_k) for each
- * feature k.
+ * Two other operations use the same loops. In the search for the nearest rows of Z, a tile yields the smallest distance
+ * and the index of its center, and the loop keeps the minimum over the tiles. For gradients in norm 1, a tile yields
+ * sums of w K sign(x_k - z_k) for each feature k.
  *
  * When X has few rows, centers are read in place (tile.h). When X is a single block, tiles are the parallel pieces;
  * their sums are added in order, which gives the same result. Cost: 2 m p (d + c) flops, m p kernel values, p d m / 512
@@ -99,8 +99,8 @@ static void choose_arithmetic(mrc_product *product, const mrc_cpu *cpu)
     product->map = mrc_map_for(product->kernel);
 }
 
-/* The operands must live as long as the product, which refers to them; k is copied. On return no origin has been found
-   and features are not grouped: mrc_product_run does both. */
+/* The operands must live as long as the product, which refers to them; k is copied. The origin and the groups of
+   features are still unset on return: mrc_product_run finds them. */
 static mercer_status init(mrc_product *product, mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
                           const mercer_matrix *y, const mercer_matrix *k, bool signs)
 {
@@ -187,8 +187,8 @@ typedef struct run {
     int64_t sums_count; /* doubles in a set */
 } run;
 
-/* Pack rows first .. first + count - 1 of one side, and zeros up to `width`, into one panel. norms and start are those
-   of the first row of the panel. start is used for bytes only; it is NULL for centers. */
+/* Pack rows first .. first + count - 1 of one side, and zeros up to `width`, into one panel. norms and start point to
+   the elements for the first row of the panel. start is used for bytes only; start is NULL for centers. */
 static void pack_panel(const mrc_product *product, const mercer_matrix *source, int64_t first, int64_t count, int width,
                        bool centers, mrc_space *space, void *panel, void *norms, int32_t *start)
 {
@@ -239,7 +239,8 @@ static void pack_tile(const mrc_product *product, mrc_space *space, int64_t firs
     if (product->c_panels > 0) product->type->pack_weights(product, first, count, space->weights);
 }
 
-/* Compute the products of one panel of X with the whole packed tile, or the sums of absolute differences. */
+/* Compute the products of one panel of X with the first `centers` rows of the packed tile; for kernels of differences,
+   compute sums of |differences|^norm instead. */
 static void multiply_points(const mrc_product *product, mrc_space *space, int64_t panel, int64_t centers)
 {
     const int mr = product->mr, nr = product->nr;
@@ -322,8 +323,8 @@ static int64_t tile_count(const mrc_product *product)
     return (product->z->rows + MRC_TILE_CENTERS - 1) / MRC_TILE_CENTERS;
 }
 
-/* Write the sums of a block to Y. The sums of a panel are stored by output and those of Y by row: eight outputs at a
-   time touch only a few cache lines of each. */
+/* Write the sums of a block to Y. The sums of a panel are stored output by output, Y is stored row by row: eight
+   outputs at a time touch only a few cache lines of the sums and of Y. */
 static void write_sums(const mrc_product *product, const double *sums, int64_t x_first, int64_t x_count)
 {
     enum { TOGETHER = 8 };
@@ -416,8 +417,8 @@ static void run_by_tiles(run *self, int threads, int64_t group, double *totals)
 
 /* ---- Entry --------------------------------------------------------------------------------------------------- */
 
-/* Set the origin to 0 where a sample of the rows identifies flags. If the first few rows of the sample contain no
-   zeros, stop early. flags: scratch space (3, d). */
+/* Set the origin to 0 for each feature that a sample of the rows identifies as a flag (0 or one other value). If the
+   first few rows of the sample contain no zeros, stop early. flags: scratch space (3, d). */
 static void clear_flags(const mercer_matrix *rows, double *flags, double *origin)
 {
     mercer_matrix some = *rows, sums = mrc_view(flags, 3, rows->cols, MERCER_F64);
@@ -435,7 +436,7 @@ static void clear_flags(const mercer_matrix *rows, double *flags, double *origin
 
 /*
  * Set product->origin, in the arithmetic of the product: the origin of the pair, or else the column mean of Z, with 0
- * for flags. If Z has many rows, the mean is that of evenly spaced rows, because for few rows of X a pass over all of Z
+ * for flags. If Z has many rows, the mean is taken over evenly spaced rows: if X has few rows, a pass over all of Z
  * would cost as much as the products. Any point amid the data works, as long as it depends only on Z, so that results
  * do not depend on how X is split into batches. mean (d), flags (3, d) and rounded (d, the origin) are scratch space.
  */
@@ -470,9 +471,9 @@ static int64_t choose_block_rows(const mrc_product *product, int threads, bool b
     return mrc_round_up(by_tiles ? m : share, product->nr);
 }
 
-/* Tiles are the parallel pieces only if X fits one block and there are several tiles and threads. Otherwise blocks are,
-   and each worker has its own sums. The groups of features are found last, because they depend on the origin: zeros
-   must be zeros after centering. */
+/* Tiles are the parallel pieces only if X fits one block and there are several tiles and threads. Otherwise blocks are
+   the pieces, and each worker has its own sums. The groups of features are found after the origin, because groups need
+   features that are 0 after centering. */
 mercer_status mrc_product_run(mrc_product *product, mrc_backend *backend)
 {
     mrc_arena *arena = &((mrc_cpu *)backend->state)->arena;

@@ -36,7 +36,7 @@ typedef struct rows_job {
     const void **rows; /* (m): addresses of the rows of K */
     float *packed;     /* forward: weights (c, p rounded up to 16) in the order of dots; transposed: (m, c) by groups */
     char *spaces;      /* one forward_space or transpose_space per worker */
-    int64_t space_bytes; /* bytes of one of them */
+    int64_t space_bytes; /* bytes of the space of one worker */
 } rows_job;
 
 /* Return n: outputs first .. first + n - 1 form a group, which is processed together. The outputs are divided into as
@@ -70,7 +70,8 @@ static void pack_chunk(void *argument, int64_t chunk, int worker)
     }
 }
 
-/* Add the 16 chains of one row and output in a fixed order: halves onto halves, in place. */
+/* Add the 16 chains of one row and output in a fixed order: repeatedly add the upper half to the lower half, in
+   place. */
 static double add_lanes(float *lanes)
 {
     for (int width = LANES / 2; width > 0; width /= 2)
@@ -95,8 +96,8 @@ static void flush_lanes(forward_space *space, int64_t rows, int n)
     memset(space->sums, 0, (size_t)rows * sizeof space->sums[0]);
 }
 
-/* Compute outputs first .. first + n - 1 of rows row .. row + rows - 1: all columns of K in chunks that stay in L1,
-   with the last, incomplete vector of columns from a padded copy, because the micro-kernel reads full vectors. */
+/* Compute outputs first .. first + n - 1 of rows row .. row + rows - 1, in chunks of columns of K that stay in L1. The
+   last, incomplete vector of columns is copied to a padded buffer, because the micro-kernel reads full vectors. */
 static void dots_of_rows(const rows_job *self, forward_space *space, int64_t row, int64_t rows, int64_t first, int n)
 {
     const int64_t whole = self->p / LANES * LANES, stride = MOST_GROUP * LANES;

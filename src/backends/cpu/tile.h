@@ -11,7 +11,7 @@
  *
  * When X has few rows, packing a tile of centers would cost more than the products with it. The centers are then read
  * in place, `lanes` at a time, and the tile is (m, stride), x-major, where stride is the number of its centers rounded
- * up to lanes: the same FMA chains in another layout.
+ * up to a multiple of lanes. The layout differs, but the FMA chains are the same.
  *
  * The tile sizes are constants, so the order of every sum is fixed: it depends only on the centers, not on the batch,
  * the number of threads or the instruction set.
@@ -88,7 +88,7 @@ typedef struct mrc_product {
     mrc_groups grouping;
     int64_t c_panels; /* number of panels of mr_sum outputs */
     int64_t results;  /* doubles per row of X that a tile yields: sums, or distance and index of the nearest center */
-    bool centered;    /* true: an origin is subtracted from X and Z; inner products and integers need none */
+    bool centered;    /* true: an origin is subtracted from X and Z; inner products and integers need no origin */
     void *origin;     /* (d) of the value type, if centered (zeros if few and not centered) */
     mrc_map map;      /* vectorized kernel function; id 0: the scalar formula or a callback is used */
     const mrc_ukernels *uk;
@@ -97,10 +97,10 @@ typedef struct mrc_product {
 
 /* Scratch space of one worker. */
 typedef struct mrc_space {
-    void *x_panels;     /* (block rows, groups * group) packed */
+    void *x_panels;     /* packed rows of the X block: per row `groups` words for bytes, else up to d values */
     void *x_norms;      /* (block rows) of the value type, or int32 for bytes */
-    int32_t *x_start;   /* (block rows) bytes only */
-    void *z_panels;     /* (240, groups * group) packed */
+    int32_t *x_start;   /* (block rows) start of each product of bytes (mrc_dot_u8_fn); bytes only */
+    void *z_panels;     /* packed rows of 240 centers, with the same size per row */
     void *z_norms;      /* (240) of the same type as x_norms */
     void *staging;      /* (max of nr and mr or lanes, plus 1; d): rows converted before they are interleaved */
     void *values;       /* (240, nr): products, later kernel values */
@@ -110,9 +110,9 @@ typedef struct mrc_space {
     void *weights;      /* (c_panels, 240, mr_sum); if few, (240, 16); if signs, w K of one output, (240, nr) */
     void *partial;      /* sums of one tile: (mr_sum, nr); if signs, (d, nr) */
     int32_t *nearest;   /* (nr) index of the nearest center in the tile; its distance is in partial */
-    double *tile_sums;  /* (block panels, c_panels, mr_sum, nr), or (block panels, 2, nr): distances, center indices */
-    double *total_sums; /* the same shape, accumulated over all tiles */
-    bool packed;        /* true: x_panels already contain the X block, if there is only one */
+    double *tile_sums;  /* (block panels, 2, nr): distances and center indices from one tile; only with nearest */
+    double *total_sums; /* (block panels, results, nr): results accumulated over all tiles */
+    bool packed;        /* true: x_panels already contain X; used only if X is a single block */
 } mrc_space;
 
 /* Position of a tile in K, and its layout. */
@@ -139,7 +139,8 @@ struct mrc_tile_type {
     void (*dot_panel)(const mrc_product *product, const void *z_panel, const void *x_panel, void *out);
     /* Compute, for few rows of X, the products with a whole tile and the norms of its centers, into space. */
     void (*few_products)(const mrc_product *product, mrc_space *space, const mrc_tile_position *place);
-    /* Convert products in space->values (or space->dots) to kernel values in space->values. False: callback failed. */
+    /* Convert products in space->values (or space->dots) to kernel values in space->values. Return false if a callback
+       fails. */
     bool (*finish)(const mrc_product *product, mrc_space *space, const mrc_tile_position *place);
     /* K(x_first.., z_first..) = values */
     void (*store)(const mrc_product *product, const mrc_space *space, const mrc_tile_position *place);
@@ -169,9 +170,8 @@ double mrc_exact_sqdist(const mercer_matrix *x, int64_t i, const mercer_matrix *
 void mrc_exact_inner(const mercer_matrix *x, int64_t i, const mercer_matrix *z, int64_t j, double *dot, double *xx,
                      double *zz);
 
-/* groups.c: find groups of features in the rows of X and Z, and set product->grouping if they save work. room: scratch
-   space of mrc_groups_bytes bytes (0: groups are not possible). It must live as long as the product, which refers to
-   it. */
+/* groups.c: find groups of features in the rows of X and Z, and set product->grouping if the groups save work. room:
+   scratch space of mrc_groups_bytes bytes (0: groups are not possible), which must live as long as the product. */
 int64_t mrc_groups_bytes(const mrc_product *product, int threads);
 void mrc_groups_find(mrc_product *product, int threads, void *room);
 

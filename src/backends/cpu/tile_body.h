@@ -3,7 +3,7 @@
  * Typed work on a tile, included by tile_f32.c and tile_f64.c after REAL (float or double), TYPED(name), LOAD_ROW,
  * IS_F32.
  *
- *   pack      panel[k * width + r] = x_rk - o_k; |x_r - o|^2 by the micro-kernels' FMA chain
+ *   pack      panel[k * width + r] = x_rk - o_k, o: the origin; |x_r - o|^2 by the micro-kernels' FMA chain
  *   finish    products -> squared distances -> kernel values. Pairs that are too near for an accurate result from
  *             products (r^2 <= near (|x|^2 + |z|^2), or overflow) are recomputed from their coordinates in double: O(d)
  *             each, rare. Sums of |differences|^p are used directly; those of bytes are below 2^24, exact in float.
@@ -34,7 +34,7 @@ static void TYPED(load_centered)(const mrc_product *product, const mercer_matrix
     if (product->origin) product->uk->panel->TYPED(center)(product->d, product->origin, row);
 }
 
-/* Return row i converted and centered: in place if it needs no change, otherwise copied to `room`. */
+/* Return row i converted and centered: the row itself if it needs no change, otherwise a copy in `room`. */
 static const REAL *TYPED(see)(const mrc_product *product, const mercer_matrix *source, int64_t i, REAL *room)
 {
     if (source->dtype == DTYPE && !product->origin) return mrc_row(source, i);
@@ -42,7 +42,7 @@ static const REAL *TYPED(see)(const mrc_product *product, const mercer_matrix *s
     return room;
 }
 
-/* Add row i to the statistics of groups, as it will be packed: converted and centered. */
+/* Add row i to the statistics of groups, after converting and centering the row as for packing. */
 static void TYPED(scan)(const mrc_product *product, const mercer_matrix *source, int64_t i, mrc_scan *scan)
 {
     product->uk->panel->TYPED(scan)(product->d, TYPED(see)(product, source, i, scan->row), scan->before, scan->level);
@@ -266,7 +266,7 @@ static void TYPED(map_angular)(const mrc_product *product, mrc_space *space, con
     const bool few = product->few;
     const int64_t rows = few ? place->x_count : place->z_count, width = few ? place->z_count : place->x_count;
     const int64_t step = few ? place->x_step : place->z_step;
-    /* A row of the tile has one norm (down), its columns have `width` of them (across). */
+    /* down_norms: squared norms of the rows of the tile; across_norms: squared norms of its columns. */
     const void *across_norms = few ? space->z_norms : place->x_norms,
                *down_norms = few ? place->x_norms : space->z_norms;
     double across[MRC_TILE_CENTERS], dots[MRC_TILE_CENTERS], out[MRC_TILE_CENTERS];
@@ -364,13 +364,13 @@ static void TYPED(store_row)(const mrc_product *product, int64_t row, int64_t fi
         for (int64_t j = 0; j < columns; j++) ((float *)to)[first + j] = (float)values[j];
 }
 
-/* Store the columns of the tile that K has, which may be fewer than z_count. K is row-major; a tile is center-major
-   unless X has few rows. */
+/* Store the columns of the tile that product->k has; these may be fewer than z_count. product->k is row-major; a tile
+   is center-major unless X has few rows. */
 static void TYPED(store)(const mrc_product *product, const mrc_space *space, const mrc_tile_position *place)
 {
     const REAL *values = space->values;
     int64_t columns = mrc_min(place->z_count, product->k.cols - place->z_first), step = place->x_step;
-    if (!product->few) { /* the rows of the tile are centers, so it is transposed first */
+    if (!product->few) { /* the rows of the tile are centers, so the tile is transposed first */
         product->uk->panel->TYPED(interleave)(product->nr, MRC_TILE_CENTERS, values, product->nr, space->turned);
         values = space->turned;
         step = MRC_TILE_CENTERS;

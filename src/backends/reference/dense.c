@@ -2,8 +2,8 @@
 /*
  * Textbook dense linear algebra in double, the default of every backend.
  *
- *   eigen_top         cyclic Jacobi: rotations J with A <- J' A J, V <- V J until off(A) <= eps |A|. Cost about 10 n^3
- *                     per sweep, 6 to 10 sweeps; small eigenvalues come out to high relative accuracy.
+ *   eigen_top         cyclic Jacobi: rotations J with A <- J' A J, V <- V J until off(A) <= eps |A|, where off(A) is
+ *                     the Frobenius norm of the off-diagonal part. Cost about 10 n^3 per sweep, 6 to 10 sweeps.
  *   cholesky          A = L L', row by row. Cost n^3 / 3.
  *   triangular_solve  forward or backward substitution. Cost n^2 c.
  *   gemm              three loops, inner products in double. Cost 2 m n k.
@@ -42,8 +42,8 @@ static void rotate(const mercer_matrix *a, double *vt, int64_t i, int64_t j)
     double *ai = row_f64(a, i), *aj = row_f64(a, j);
     if (ai[j] == 0) return;
     double theta = (aj[j] - ai[i]) / (2 * ai[j]);
-    /* The tangent of the smaller of the two angles, at most 45 degrees. If theta^2 overflows, t is 0: A[i][j] is then
-       negligible next to the difference of the diagonal entries. */
+    /* Two rotations set A[i][j] to 0; t is the tangent of the smaller angle, at most 45 degrees. If theta^2 overflows,
+       t is 0: A[i][j] is then negligible next to the difference of the diagonal entries. */
     double t = (theta >= 0 ? 1 : -1) / (fabs(theta) + sqrt(1 + theta * theta));
     double c = 1 / sqrt(1 + t * t), s = t * c;
     for (int64_t k = 0; k < n; k++) { /* columns */
@@ -138,8 +138,8 @@ mercer_status mrc_default_cholesky(mrc_backend *backend, const mercer_matrix *a,
     return MERCER_OK;
 }
 
-/* Each step computes one row of X from those already computed: from the first row down for L, from the last row up for
-   L'. L' is read from the columns of L. */
+/* Each step computes one row of X from the rows already computed: from the first row down for L, from the last row up
+   for L'. L' is read from the columns of L. */
 mercer_status mrc_default_triangular_solve(mrc_backend *backend, const mercer_matrix *l, bool transpose,
                                            const mercer_matrix *b)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * backends/reference: all operations as plain loops in double, slow but correct. Other backends are tested against it
- * and use its code for operations that they do not implement. This header declares its dense linear algebra, textbook
- * methods that are the defaults of every backend.
+ * and use its code for operations that they do not implement. This header declares the dense linear algebra of the
+ * reference backend: textbook methods that are the defaults of every backend.
  */
 #ifndef MRC_BACKENDS_REFERENCE_DENSE_H
 #define MRC_BACKENDS_REFERENCE_DENSE_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The reference backend: the required operations as plain loops over the scalar double kernel functions. Slow, simple
- * and correct: the yardstick for every other backend, and an oracle for algorithms on small problems.
+ * The reference backend: the required operations as plain loops over the scalar double kernel functions. These loops
+ * are slow, simple and correct. Every other backend, and algorithms on small problems, are tested against them.
  *
  *   kernel_matmul     y_i = sum_j K(x_i, z_j) w_j, summed in double          O(m p (d + c))
  *   kernel_transpose  h_j = sum_i K(x_i, z_j) g_i

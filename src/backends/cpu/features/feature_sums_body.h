@@ -3,7 +3,7 @@
  * backends/cpu/features: sums over all pairs of rows and centers for every feature (feature_sums.c). This is the body
  * for a block of rows in one type, included after
  *
- *   REAL, TYPED(name), LOAD_ROW       the type, names of functions for it, mrc_load_row_... to it
+ *   REAL, TYPED(name), LOAD_ROW       the type, names of functions for the type, mrc_load_row_... to the type
  *
  * If a feature is 0 for most rows of the block, as levels of categories are, only its nonzero rows have separate terms:
  * sum_i v_ij t(x_i, z_j) = (sum_i v_ij) t(0, z_j) + sum over x_i != 0 of v_ij (t(x_i, z_j) - t(0, z_j)).
@@ -37,8 +37,8 @@ static double TYPED(add_lanes)(const REAL *sums)
 }
 
 /* Return the sum for one feature over the pairs of rows x (rows) and centers z (width). If fewer than half of the rows
-   are nonzero, a first call takes the term of x = 0 with the summed weights, a second one the corrections of those
-   rows. */
+   are nonzero, a first call computes the terms of x = 0 with the summed weights. A second call then computes the
+   corrections for the nonzero rows. */
 static double TYPED(sum_feature)(const feature_job *self, const space *at, int64_t rows, const REAL *x, const REAL *z,
                                  int64_t width)
 {

@@ -4,8 +4,8 @@
  * the compiler vectorizes. Every rounding is explicit, so that results are bitwise identical on all instruction sets. u
  * is 2^-53.
  *
- *   exp     x = n ln 2 + r, |r| <= ln 2 / 2 (two-part ln 2);  e^r = 1 + (r + r^2 q(r));  times 2^n in two steps,
- *           where only the second may round, so that subnormal results round once
+ *   exp     x = n ln 2 + r, |r| <= ln 2 / 2 (two-part ln 2);  e^r = 1 + (r + r^2 q(r));  times 2^n in two steps.
+ *           Only the second step may round, so that subnormal results round once.
  *           float: x <= 80, q of degree 4 (minimax, relative error 3.1e-9): at most 1 ulp, checked on all floats below
  *           0; exp(-inf) = 0
  *           double: x <= 709, q the Taylor polynomial to r^13 (error 4e-18); total: half an ulp from the last
@@ -13,15 +13,16 @@
  *           most 1.2 ulp
  *   log     x = 2^k m, sqrt(1/2) <= m < sqrt(2), f = m - 1 exact, s = f / (2 + f), z = s^2:  log m = f - s (f - 2 z
  *           Q(z)) with atanh(s) = s (1 + z Q(z)), Q of degree 7 (error 2^-60);  + k ln 2 (two parts, k times the first
- *           is exact). s (f - ..) is at most a fifth of log m, so its three roundings add 0.6 u to those of the last
- *           sums: at most 1.6 ulp. log(+0) is far below any other value, but not -infinity. Float: Q of degree 3 (error
- *           2^-29), the same roundings: at most 2 ulp (derived in tests/unit/test_exppower.c); log(+0) = -167 ln 2
+ *           part is exact). s (f - ..) is at most a fifth of log m, so its three roundings add 0.6 u to the roundings
+ *           of the last sums: at most 1.6 ulp. log(+0) is far below any other value, but not -infinity. Float:
+ *           Q of degree 3 (error 2^-29), the same roundings: at most 2 ulp (derived in tests/unit/test_exppower.c);
+ *           log(+0) = -167 ln 2
  *   log1p   x >= 0, w = 1 + x:  log w + (x - (w - 1)) / w
  *   power   x >= 0: exp(l), l = p log x; 0 for x = 0, infinity for l >= 709: relative error u (4.2 |l| + 2.4). The
  *           powers 1/2 and 3/2 are a root and a product: relative errors u and 2 u
  *   acos    asin(s) = s (1 + z P(z)), z = s^2 <= 1/4, P of degree 12 (error 2^-57);  |x| < 1/2: pi/2 - asin x;  else
- *           with s = sqrt((1 - |x|) / 2): 2 asin(s), or pi minus it. Roundings of s, z, the product and the sum: at
- *           most 2.5 ulp
+ *           with s = sqrt((1 - |x|) / 2): 2 asin(s), or pi minus 2 asin(s). Roundings of s, z, the product and the
+ *           sum: at most 2.5 ulp
  */
 #include <math.h>
 #include <stdint.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Vectors of float or double and their operations, for the bodies of micro-kernels. Included after UK_BITS (512:
- * AVX-512, 256: AVX2, 0: portable C, one element) and UK_F32 (1: float, 0: double) are defined; may be included again
- * in the same file for the other type.
+ * Vectors of float or double and their operations, for the bodies of micro-kernels. The including file first defines
+ * UK_BITS (512: AVX-512, 256: AVX2, 0: portable C, one element) and UK_F32 (1: float, 0: double); it may include this
+ * header again for the other type.
  *
  *   UK_REAL, UK_VECTOR, UK_LANES     element type, vector type, elements per vector
  *   UK_ZERO(), UK_FILL(scalar), UK_LOAD(address), UK_STORE(address, v), UK_ADD(a, b), UK_SUB(a, b), UK_MUL(a, b),
@@ -74,7 +74,7 @@
 #define UK_MUL(a, b)         ((a) * (b))
 #define UK_FMA(a, b, c)      UK_CALL(fma)(a, b, c)
 #endif
-#if UK_BITS == 256 /* no instruction for absolute values, and no masks: adding 0 does not change a sum >= 0 */
+#if UK_BITS == 256 /* AVX2 has no absolute value and no masks: the other lanes add 0, which changes no sum >= 0 */
 #define UK_ABS(a)                   UK_CALL(andnot)(UK_CALL(set1)((UK_REAL)-0.0), a)
 #define UK_LANES_IF(a, b, how)      UK_CALL(cmp)(a, b, how)
 #define UK_ADD_IF(lanes, sum, v)    UK_ADD(sum, UK_CALL (and)(lanes, v))

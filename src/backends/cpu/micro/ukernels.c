@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Selects the micro-kernels for an instruction set: starts with the scalar ones, and every later row of the list that
-   it supports overrides them. Also computes the constants of the vectorized kernel functions. */
+/* Selects the micro-kernels for an instruction set: for each operation, the last row of the list that the instruction
+   set supports. Also computes the constants of the vectorized kernel functions. */
 #include "backends/cpu/micro/ukernels.h"
 
 #include "kernels/formulas.h"
@@ -43,8 +43,8 @@ static const row rows[] = {
     X(panel)
 /* clang-format on */
 
-/* Entries are taken field by field, so an instruction set without a row of its own for an operation uses that of a
-   lower one. The order of mrc_isa is the order of capability. */
+/* Entries are taken field by field, so an instruction set without its own row for an operation uses the row of a lower
+   instruction set. The order of mrc_isa is the order of capability. */
 mrc_ukernels mrc_ukernels_for(mrc_isa isa)
 {
     mrc_ukernels best = {0};
@@ -62,12 +62,12 @@ mrc_ukernels mrc_ukernels_for(mrc_isa isa)
 
 typedef enum form { NO_FORM, FORM_FLOAT, FORM_DOUBLE, FORM_SAME, FORM_POWER, FORM_ANGLE } form;
 
-/* Minimum exponent b of exp(-t^b), and of its slope, in float. If t = a s leaves the range of float, its logarithm is
-   that of 2^-167 or 2^128. With b at least this large, t^b is then too small to change the value 1, or so large that
-   the value is 0. */
+/* Minimum exponent b of exp(-t^b), and of its slope, in float. If t = a s leaves the range of float, the computed
+   logarithm of t is that of 2^-167 or 2^128. With b at least this large, t^b is then too small to change the value 1,
+   or so large that the value is 0. */
 #define LEAST_FLOAT_EXPONENT 0.2
 
-/* Return true for the kernels exp(-t^b) and their slopes, whose float form takes the power from a logarithm. */
+/* Return true for the kernels exp(-t^b) and their slopes: their float forms compute the power from a logarithm. */
 static bool is_stretched(int32_t id)
 {
     int32_t base = mrc_kernel_base(id);

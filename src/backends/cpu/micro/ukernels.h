@@ -23,7 +23,7 @@ typedef void mrc_gemm_f32_fn(int64_t depth, const float *a, const float *b, floa
 typedef void mrc_gemm_f64_fn(int64_t depth, const double *a, const double *b, double *c);
 
 /* Sums of absolute differences have the same function types as products: C_ij = sum_k |b[k * nr + j] - a[k * mr + i]|.
-   For bytes they are exact: value k of row r of a panel is at panel[((k / 8) * width + r) * 8 + k % 8], padded with
+   For bytes the sums are exact: value k of row r of a panel is at panel[((k / 8) * width + r) * 8 + k % 8], padded with
    zeros. groups: 8-byte groups per row. */
 typedef void mrc_sad_u8_fn(int64_t groups, const void *a, const void *b, float *c);
 
@@ -39,7 +39,8 @@ typedef struct mrc_runs {
     int64_t count, values;
 } mrc_runs;
 
-/* Products of such panels or, if l1, sums of absolute differences; bitwise identical to those without groups. */
+/* Products of panels in this layout or, if l1, sums of absolute differences. The results are bitwise identical to those
+   of panels without groups. */
 typedef void mrc_groups_f32_fn(bool l1, const mrc_runs *runs, const float *a, const float *b, float *c);
 typedef void mrc_groups_f64_fn(bool l1, const mrc_runs *runs, const double *a, const double *b, double *c);
 
@@ -62,7 +63,8 @@ typedef void mrc_few_f32_fn(int64_t depth, int64_t count, const float *z, int64_
 typedef void mrc_few_f64_fn(int64_t depth, int64_t count, const double *z, int64_t ld, const double *origin,
                             int64_t width, const double *x, double *dots, int64_t stride, double *norms);
 
-/* The same for absolute differences, without an origin: sums[i * stride + j] = sum_k |row_jk - x[k * width + i]|. */
+/* The same for sums of absolute differences, without an origin: sums[i * stride + j] = sum_k |z_jk - x[k * width + i]|,
+   where z_j is row j. */
 typedef void mrc_few_l1_f32_fn(int64_t depth, int64_t count, const float *z, int64_t ld, int64_t width, const float *x,
                                float *sums, int64_t stride);
 typedef void mrc_few_l1_f64_fn(int64_t depth, int64_t count, const double *z, int64_t ld, int64_t width,
@@ -70,9 +72,9 @@ typedef void mrc_few_l1_f64_fn(int64_t depth, int64_t count, const double *z, in
 
 /*
  * Sums of pair values (panels * mr, nr), one per center and row of X, times the signs of the differences of each
- * feature: sums[k * nr + i] = sum_j values[j * nr + i] sign(x[k * nr + i] - z_jk), one chain over j. The panels are
- * those of the sums of absolute differences: z is `panels` panels of mr centers each, x one panel of nr rows. sign(0) =
- * 0.
+ * feature: sums[k * nr + i] = sum_j values[j * nr + i] sign(x[k * nr + i] - z_jk), one chain over j. The panels have
+ * the layout for sums of absolute differences: z consists of `panels` panels of mr centers each, x of one panel of nr
+ * rows. sign(0) = 0.
  */
 typedef void mrc_signs_f32_fn(int64_t depth, int64_t panels, const float *z, const float *x, const float *values,
                               float *sums);
@@ -198,9 +200,9 @@ typedef struct mrc_panel_ops {
                     double *out);
 } mrc_panel_ops;
 
-/* The micro-kernels of one instruction set: each entry is the best one in the list that it supports. mr and nr are the
-   rows of a panel on the broadcast side (centers, or the left factor) and on the vector side (rows of X, or the right
-   factor). */
+/* The micro-kernels of one instruction set: each entry is the last micro-kernel in the list that the instruction set
+   supports. mr and nr are the rows of a panel on the broadcast side (centers, or the left factor) and on the vector
+   side (rows of X, or the right factor). */
 typedef struct mrc_ukernels {
     mrc_gemm_f32_fn *gemm_f32;
     int mr_f32, nr_f32;
@@ -210,7 +212,7 @@ typedef struct mrc_ukernels {
     int mr_u8, nr_u8, group_u8;
     mrc_gemm_f32_fn *l1_f32; /* (mr_l1_f32, nr_f32) */
     mrc_gemm_f64_fn *l1_f64;
-    mrc_groups_f32_fn *groups_f32; /* as the previous two and as products, with groups of features */
+    mrc_groups_f32_fn *groups_f32; /* gemm_f32 and l1_f32 for rows with groups (mrc_runs) */
     mrc_groups_f64_fn *groups_f64;
     int group_cost; /* cost of a group, in features; only larger groups save time */
     mrc_sad_u8_fn *sad_u8;

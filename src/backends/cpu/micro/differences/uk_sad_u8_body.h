@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * backends/cpu/micro/differences: sums of absolute differences, the arguments of L1 kernels. For float and double they
- * use the body of the products (uk_gemm_body.h) with another step, sum + |x - z|: one chain of sums over the features,
- * so results are bitwise identical on every instruction set. This is the body for bytes, which is exact, included after
+ * backends/cpu/micro/differences: sums of absolute differences, the arguments of L1 kernels. The micro-kernels for
+ * float and double are in the body of the products (uk_gemm_body.h), with the step sum + |x - z|: one chain of sums
+ * over the features, so results are bitwise identical on every instruction set. This is the body for bytes, which is
+ * exact. It is included after
  *
  *   UK_NAME, UK_MR       the function, its height               UK_LANES       64-bit lanes of UK_VECTOR
  *   UK_NV                vectors per row                        UK_ZERO(), UK_LOAD(address), UK_FILL(a 64-bit word)

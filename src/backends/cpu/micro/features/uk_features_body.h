@@ -5,8 +5,8 @@
  *
  *   UK_BITS, UK_F32      the vectors: uk_vectors.h        UK_NAME      the function
  *
- *   sums[l] = sum over rows r and columns j = l (mod 16) of v_rj t(x_r, z_j),  t = |x - z|, (x - z)^2; minus t(0, z_j)
- *   if rest
+ *   sums[l] = sum over rows r and columns j = l (mod 16) of v_rj t(x_r, z_j),   t = |x - z| or (x - z)^2;
+ *   if rest, t(0, z_j) is subtracted from t(x_r, z_j)
  *
  * A step is a difference, its absolute value or square, and an FMA, on 64 columns at a time. There are 64 chains for
  * every vector length, so that results are bitwise identical.

@@ -24,7 +24,7 @@ static inline __attribute__((always_inline)) void transpose_f32(__m512 v[16])
         b[i + 3] = _mm512_castpd_ps(_mm512_unpackhi_pd(_mm512_castps_pd(a[i + 1]), _mm512_castps_pd(a[i + 3])));
     }
 #pragma GCC unroll 4
-    for (int i = 0; i < 4; i++) { /* b[4 r + i]: column 4 l + i of rows 4 r .. 4 r + 3 in its l-th quarter */
+    for (int i = 0; i < 4; i++) { /* the l-th quarter of b[4 r + i] is column 4 l + i of rows 4 r .. 4 r + 3 */
         a[i] = _mm512_shuffle_f32x4(b[i], b[4 + i], 0x88);
         a[4 + i] = _mm512_shuffle_f32x4(b[i], b[4 + i], 0xdd);
         a[8 + i] = _mm512_shuffle_f32x4(b[8 + i], b[12 + i], 0x88);
@@ -55,7 +55,7 @@ static inline __attribute__((always_inline)) void transpose_f64(__m512d v[8])
         a[i + 1] = _mm512_unpackhi_pd(v[i], v[i + 1]);
     }
 #pragma GCC unroll 2
-    for (int i = 0; i < 2; i++) { /* a[2 r + i]: column 2 l + i of rows 2 r, 2 r + 1 in its l-th quarter */
+    for (int i = 0; i < 2; i++) { /* the l-th quarter of a[2 r + i] is column 2 l + i of rows 2 r and 2 r + 1 */
         b[i] = _mm512_shuffle_f64x2(a[i], a[2 + i], 0x88);
         b[2 + i] = _mm512_shuffle_f64x2(a[i], a[2 + i], 0xdd);
         b[4 + i] = _mm512_shuffle_f64x2(a[4 + i], a[6 + i], 0x88);

@@ -37,8 +37,8 @@ static inline UK_ALWAYS void UK_TYPED(few_tail)(bool l1, int n, int64_t rest, co
     }
 }
 
-/* n rows of X, a constant in all callers, so that the n chains of a vector of centers stay in registers. x points to
-   the first of them in the packed panel, which is `width` rows wide. */
+/* Process n rows of X. n is a constant in all callers, so that the n chains of a vector of centers stay in registers. x
+   points to the first of these rows in the packed panel, which is `width` rows wide. */
 static inline UK_ALWAYS void UK_TYPED(few_rows)(bool l1, int n, int64_t depth, const UK_REAL *const *rows,
                                                 const UK_REAL *origin, int64_t width, const UK_REAL *x, UK_REAL *dots,
                                                 int64_t stride, UK_REAL *norms)
@@ -69,7 +69,7 @@ static inline UK_ALWAYS void UK_TYPED(few_rows)(bool l1, int n, int64_t depth, c
 }
 
 /* Lanes without a center read the last center again, because a read after the end of Z could fault. Up to UK_MOST rows
-   of X are processed at a time; each pass reads the centers again, then from cache. */
+   of X are processed at a time; the passes after the first read the centers from cache. */
 static inline UK_ALWAYS void UK_TYPED(few_all)(bool l1, int64_t depth, int64_t count, const UK_REAL *z, int64_t ld,
                                                const UK_REAL *origin, int64_t width, const UK_REAL *x, UK_REAL *dots,
                                                int64_t stride, UK_REAL *norms)

@@ -9,9 +9,9 @@
  *   C_ij = sum_k a[k * MR + i] b[k * NR + j],   i < MR,  j < NR = UK_NV * UK_LANES,   one chain of FMAs over k
  *   C_ij = sum_k |b[k * NR + j] - a[k * MR + i]|   (L1)                               one chain of sums over k
  *
- * Groups of features with at most one nonzero value per row, x at feature k_x and z at k_z (mrc_runs): the chains
- * omit the terms of zeros, which would not change any bit, so that
- *   C_ij += x z if k_x = k_z;    (L1) if k_x != k_z, |x| and |z| in the order of k_x and k_z; nothing if k_x = k_z
+ * Groups of features with at most one nonzero value per row (mrc_runs), x at feature k_x and z at feature k_z: the
+ * chains omit the terms of zeros, which would not change any bit. For each group,
+ *   C_ij += x z if k_x = k_z;   (L1) C_ij += |x| and |z|, in the order of k_x and k_z, if k_x != k_z;   else nothing
  *
  * Cost: 2 MR NR flops and (MR + NR) loads per k; C stays in MR * UK_NV registers.
  */
@@ -84,8 +84,8 @@ static inline UK_ALWAYS void UK_TYPED(multiply)(bool l1, int64_t depth, const UK
     UK_TYPED(write)(sum, c);
 }
 
-/* Go through the runs in the order of the features: ungrouped values, then groups. The indices of the groups follow all
-   values of a panel, so they have their own pointers. */
+/* Go through the runs in the order of the features: in each run, ungrouped values, then groups. The indices of the
+   groups follow all values of a panel, so the indices have their own pointers. */
 static inline UK_ALWAYS void UK_TYPED(look_up)(bool l1, const mrc_runs *runs, const UK_REAL *a, const UK_REAL *b,
                                                UK_REAL *c)
 {

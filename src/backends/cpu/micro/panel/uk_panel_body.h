@@ -46,7 +46,7 @@ typedef double (*power_of)(double size, double p); /* inlined by its callers */
 #include "backends/cpu/micro/panel/uk_panel_typed_body.h"
 
 /* Transpose blocks of 4 rows by 4 features in registers, four rows from end to end, so that each cache line is read
-   once; the remaining elements one by one. */
+   once. The remaining elements are copied one by one. */
 static void UK_PANEL_FN(interleave_f32)(int64_t depth, int64_t width, const float *restrict rows, int64_t ld,
                                         float *restrict panel)
 {
@@ -186,7 +186,8 @@ static int32_t UK_PANEL_FN(sad_u8)(int64_t d, const uint8_t *restrict x, const u
     return sum;
 }
 
-/* Convert half precision to float: by instructions where there are any, else by mrc_half_to_float. */
+/* Convert half precision to float: by conversion instructions if the instruction set has them, else by
+   mrc_half_to_float. */
 static void UK_PANEL_FN(from_half)(int64_t count, const uint16_t *restrict from, float *restrict to)
 {
     int64_t i = 0;
@@ -268,8 +269,8 @@ static void UK_PANEL_FN(map_wide_f32)(const mrc_map *map, int64_t count, float *
     }
 }
 
-/* Evaluate the recursion of kernels/formulas.h: S and T of a strip, layer by layer. For a row and itself the cosine is
-   exactly 1; elsewhere rounding may move it out of [-1, 1], so it is clamped. map->b > 0 selects T. */
+/* Evaluate the recursion of kernels/formulas.h: S and T of a strip, layer by layer. For equal rows the cosine c is
+   exactly 1. For other rows rounding may move c out of [-1, 1], so c is clamped. map->b > 0 selects T. */
 static void UK_PANEL_FN(angular)(const mrc_map *map, int64_t count, const double *restrict dots,
                                  const double *restrict across, double down, double *restrict out)
 {

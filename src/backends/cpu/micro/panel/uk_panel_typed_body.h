@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The part of uk_panel_body.h that is the same in float and in double, which includes it once for each type. It needs
- * the macros REAL, TYPED(name) (name of a function), MATH(name) (name of a function of uk_math_body.h), SQRT, FMA,
- * NOTHING (exp(-NOTHING) is 0) and IS_F32, which it undefines at the end.
+ * The elementwise work that is the same in float and in double. uk_panel_body.h includes this file once for each type,
+ * after defining REAL, TYPED(name) (name of a function), MATH(name) (name of a function of uk_math_body.h), SQRT, FMA,
+ * NOTHING (exp(-NOTHING) is 0) and IS_F32. This file undefines these macros at the end.
  *
  *   norms_r = sum_k v_kr^2                          one FMA chain, as in the product micro-kernels
  *   powers  = sum_k |x_k - z_k|^p                   exp(p log |x_k - z_k|) in double, or a square root if p is 1/2 or
@@ -56,8 +56,8 @@ static inline uint64_t TYPED(nonzeros)(int64_t count, const REAL *row)
     return bits;
 }
 
-/* Update the statistics of groups.c by a row: before_k, and level_k, the only nonzero value of feature k, NaN if there
-   are several. */
+/* Add a row to the statistics of groups.c: before_k, and level_k, the only nonzero value of feature k, or NaN if the
+   feature has several nonzero values. */
 static void TYPED(scan)(int64_t d, const REAL *restrict row, int32_t *restrict before, REAL *restrict level)
 {
     int32_t last = -1;
@@ -130,8 +130,8 @@ static bool TYPED(sqdist)(int64_t rows, int64_t width, REAL *restrict tile, cons
     return suspicious != 0;
 }
 
-/* For each row of a, nr chains of sums over the features. The power is inlined, so that the loop over the width is
-   vectorized. */
+/* Compute nr chains of sums over the features for each row of a. The function `power` is inlined, so that the loop over
+   the width is vectorized. */
 static inline __attribute__((always_inline)) void TYPED(powers_of)(power_of power, int64_t depth, double p, int64_t mr,
                                                                    int64_t nr, const REAL *restrict a,
                                                                    const REAL *restrict b, REAL *restrict c)
@@ -208,7 +208,7 @@ static inline __attribute__((always_inline)) void TYPED(blend_rows)(int64_t rows
 static void TYPED(blend)(int64_t rows, int64_t columns, int64_t width, const REAL *restrict tile, REAL alpha, REAL beta,
                          REAL *restrict c, int64_t down, int64_t across)
 {
-    if (across != 1) { /* column by column: if C is contiguous at all, its columns are */
+    if (across != 1) { /* column by column, because only the columns of C may be contiguous */
         for (int64_t j = 0; j < columns; j++)
             for (int64_t i = 0; i < rows; i++) {
                 REAL *to = &c[i * down + j * across];
@@ -227,7 +227,7 @@ static void TYPED(blend)(int64_t rows, int64_t columns, int64_t width, const REA
 
 /* ---- Kernel values ----------------------------------------------------------------------------------------------- */
 
-/* Return whether no value is infinite or NaN. */
+/* Return whether no value is +infinity or NaN. */
 static bool TYPED(finite)(int64_t count, const REAL *values)
 {
     int infinite = 0;
@@ -247,7 +247,8 @@ static inline REAL TYPED(cap)(REAL u)
 #define CAP   TYPED(cap)
 
 /* Expand MRC_VECTOR_FORMS into the cases of `map`: a loop over the values for each formula in this type. Kernels
-   without a case leave the values unchanged: their value is the argument (SAME), or the caller must not get here. */
+   without a case leave the values unchanged. This is correct for SAME, whose value is the argument; for all other
+   kernels without a case, `map` must not be called. */
 #define FORM(ID, TYPES, first, second, value) FORM_##TYPES(ID, value)
 #define FORM_ANGLE(ID, value)                 /* angular kernels have their own function */
 #define FORM_SAME(ID, value)

@@ -3,10 +3,10 @@
  * backends/cpu/micro/rows: body of the micro-kernels for products of stored rows with few columns, included once by
  * each file after it has defined
  *
- *   UK_BITS, UK_F32      the vectors: uk_vectors.h          UK_LOAD_HALF(address)   load one from half precision
+ *   UK_BITS, UK_F32      the vectors: uk_vectors.h          UK_LOAD_HALF(address)   load a vector of halves
  *   UK_DOTS, UK_SUMS     the functions                      UK_GROUP       maximum outputs at a time
  *   UK_TWO               1: two rows share their weights    UK_STRIP       columns per strip, at most 32
- *   UK_AHEAD, UK_AHEAD_COLUMNS   rows and columns to prefetch
+ *   UK_AHEAD, UK_AHEAD_COLUMNS   distance of prefetches: rows for sums, columns for dots
  *
  *   dots   sums_rj[l] += sum over k = l (mod 16) of row_r[k] v_j[k]        16 chains of FMAs per row and output
  *   sums   out_j[k]    = sum_i rows_i[k] g_ij                              one chain over the rows
@@ -25,7 +25,7 @@ static inline UK_ALWAYS UK_VECTOR load_stored(bool half, const void *row, int64_
     return half ? UK_LOAD_HALF((const uint16_t *)row + k) : UK_LOAD((const float *)row + k);
 }
 
-/* Process rows (1 or 2) rows and n outputs, with rows * n * UK_PARTS sums in registers. */
+/* Add to the dots of `rows` (1 or 2) rows for n outputs, with rows * n * UK_PARTS sums in registers. */
 static inline UK_ALWAYS void dots_of(bool half, int rows, int n, int64_t count, const void *const *from, const float *v,
                                      float *sums, int64_t stride)
 {
@@ -71,8 +71,8 @@ static inline UK_ALWAYS void dots_group(bool half, int n, int64_t rows, int64_t 
     for (; i < rows; i++) dots_of(half, 1, n, count, from + i, v, sums + i * stride, stride);
 }
 
-/* Sum the rows for n outputs over one strip of columns, with n * UK_WIDE sums in registers. The prefetch addresses the
-   same columns of a later row, because the rows may be far apart. */
+/* Compute the sums over the rows for n outputs and one strip of columns, with n * UK_WIDE sums in registers. The
+   prefetch addresses the same columns of a later row, because the rows may be far apart. */
 static inline UK_ALWAYS void sums_of(bool half, int n, int64_t rows, const void *const *from, int64_t first,
                                      const float *g, float *out)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * backends/cpu/micro/signs: the gradient of L1 kernels. A pair has one value for all features, and a sign per feature.
- * This is the body, included for float and for double by each file after it has defined
+ * backends/cpu/micro/signs: the gradient of L1 kernels. A pair has one value for all features, and one sign per
+ * feature. This is the body, included for float and for double by each file after it has defined
  *
  *   UK_BITS, UK_F32      the vectors: uk_vectors.h    UK_MR, UK_NV    height of the panels of z, vectors per row
  *   UK_NAME              the function                 UK_FEATURES     features at a time
@@ -16,8 +16,8 @@
 #undef UK_NR
 #define UK_NR (UK_NV * UK_LANES)
 
-/* Compute the sums of `count` features, a constant in all callers. z and x point to the first of them; a panel of z has
-   UK_MR centers and all `depth` features. */
+/* Compute the sums of `count` features; count is a constant in all callers. z and x point to the first of these
+   features. A panel of z has UK_MR centers and all `depth` features. */
 static inline UK_ALWAYS void UK_TYPED(block)(int count, int64_t depth, int64_t panels, const UK_REAL *z,
                                              const UK_REAL *x, const UK_REAL *values, UK_REAL *sums)
 {
