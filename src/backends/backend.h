@@ -199,8 +199,8 @@ struct mrc_backend_ops {
                             const mrc_affine *map);
     /* Set *out to the same elements in the backend's memory: the matrix itself if it is already in this memory,
        otherwise a copy that is made while the backend computes. The caller may overwrite the host elements of a copied
-       matrix as soon as stage returns. The copies rotate through several buffers, which later calls overwrite: start
-       the work that uses *out before the next call of stage. */
+       matrix as soon as stage returns. The copies rotate through several buffers, which later calls overwrite: queue
+       all work that uses *out before the next call of stage. */
     mercer_status (*stage)(mrc_backend *backend, const mercer_matrix *matrix, mercer_matrix *out);
     /* out = X Z' by the vendor's library, the baseline that measured speeds are compared with. X and Z have the same
        type and are in the backend's memory; out is f64, f32, f16, or 32-bit integers for u8. May stay NULL: the

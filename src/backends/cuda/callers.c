@@ -25,9 +25,10 @@ mercer_status mrc_cuda_check_memory(mrc_backend *backend, const char *name, cons
         return mrc_fail(backend->context, MERCER_ERROR_ARGUMENT,
                         "%s: memory is MERCER_CUDA, but the address is not in GPU memory", name);
     if (found.type == cudaMemoryTypeManaged || found.device == own) return MERCER_OK;
-    return mrc_fail(backend->context, MERCER_ERROR_UNSUPPORTED,
-                    "%s is on CUDA device %d, but the context uses device %d; use a context for cuda:%d, or copy it",
-                    name, found.device, own, found.device);
+    return mrc_fail(
+        backend->context, MERCER_ERROR_UNSUPPORTED,
+        "%s is on CUDA device %d, but the context uses device %d; use a context for cuda:%d, or copy the matrix", name,
+        found.device, own, found.device);
 }
 
 /* Records the event on the stream of the caller and lets the backend wait for it. A stream of another device, or a

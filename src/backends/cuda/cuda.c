@@ -2,8 +2,8 @@
 /*
  * The CUDA backend: its table of operations and the selection of its device. Operands may be in host or device memory
  * in any combination; host operands are copied for the call (operands.c). All work goes to one stream, except for the
- * copies of batches (stage.c). An operation that returns numbers to the host waits for them, others return as soon as
- * their work is queued.
+ * copies of batches (stage.c). An operation that returns numbers to the host waits for them; other operations return as
+ * soon as their work is queued.
  */
 #include "backends/cuda/cuda.h"
 
@@ -41,7 +41,8 @@ static bool may_be_here(void)
     return driver != NULL;
 }
 
-/* Returns why no device was found. Without a driver the runtime reports an insufficient driver, which would mislead. */
+/* Returns the reason why no device was found. Without a driver the runtime reports an insufficient driver, which would
+   be misleading. */
 static const char *why_none(cudaError_t error)
 {
     int driver = 0;
@@ -51,7 +52,7 @@ static const char *why_none(cudaError_t error)
     return "no NVIDIA driver is installed";
 }
 
-/* Sets *device to the number of the requested device. Fails if there is none with this number. */
+/* Sets *device to the number of the requested device. Fails if no device has this number. */
 static mercer_status find_device(mrc_backend *backend, int *device)
 {
     int count = 0;
@@ -116,8 +117,8 @@ static mercer_status open_device(mrc_backend *backend, mrc_cuda *cuda)
     return MERCER_OK;
 }
 
-/* Also called after open_device failed, with any prefix of its steps done. The thread that warms the libraries ends
-   first, because it uses their functions; memory is returned to the pool before the pool is trimmed. */
+/* Also called after open_device failed, so any number of its steps may be missing. The thread that warms the libraries
+   ends first, because it uses their functions. Memory is returned to the pool before the pool is trimmed. */
 static void destroy_cuda(mrc_backend *backend)
 {
     mrc_cuda *cuda = mrc_cuda_of(backend);

@@ -17,7 +17,7 @@
 
 #include <stdatomic.h>
 
-/* MRC_CUDA_NAME: capacity of the device's name, which has up to 255 characters, and its compute capability. */
+/* MRC_CUDA_NAME: capacity of a string with the device's name, up to 255 characters, and its compute capability. */
 enum { MRC_CUDA_NAME = 320, MRC_CUDA_WIDE = 17 /* fewest columns of W for half-precision products by tiles */ };
 
 /* A block of device memory and its size as counted by the context. */
@@ -67,11 +67,11 @@ typedef struct mrc_cuda {
     double device_seconds, library_seconds; /* time that create spent on opening the device, on loading libraries */
     mrc_cuda_block *blocks;                 /* blocks that mrc_cuda_alloc returned and that are not freed yet */
     int64_t count, room;                    /* number of these blocks, capacity of the list */
-    /* Scratch of the running operation: pieces of the last block. When it is full, another block is allocated; when the
-       outermost operation ends, several blocks are replaced by one of their total size. */
+    /* Scratch of the running operation: pieces of the last block. When the last block is full, another block is
+       allocated. When the outermost operation ends, several blocks are replaced by one block of their total size. */
     mrc_cuda_block scratch[16];
     int scratches;        /* number of scratch blocks */
-    int64_t used, needed; /* bytes used in the last block; total size of all of them */
+    int64_t used, needed; /* bytes used in the last block; total size of all scratch blocks */
 } mrc_cuda;
 
 static inline mrc_cuda *mrc_cuda_of(const mrc_backend *backend)
@@ -80,7 +80,7 @@ static inline mrc_cuda *mrc_cuda_of(const mrc_backend *backend)
 }
 
 /* Makes the backend's device current for the calling thread. CUDA has one current device per thread, and threads may
-   use different devices. An error here is reported by the calls that follow. */
+   use different devices. The calls that follow report an error of cudaSetDevice. */
 static inline void mrc_cuda_select(const mrc_backend *backend)
 {
     cudaSetDevice(mrc_cuda_of(backend)->device);
@@ -125,7 +125,7 @@ void mrc_cuda_release_all(mrc_backend *backend);
 mercer_status mrc_cuda_reserve_block(mrc_backend *backend);
 
 /*
- * Scratch: an operation begins with MRC_CUDA_SCRATCH and then pushes pieces. They are released when the function
+ * Scratch: an operation begins with MRC_CUDA_SCRATCH and then pushes pieces. The pieces are released when the function
  * returns, on every path, so operations may nest. Pieces are 256-byte aligned and not cleared.
  */
 typedef struct mrc_cuda_mark {
@@ -145,35 +145,35 @@ mercer_status mrc_cuda_push(mrc_backend *backend, void *out, int64_t bytes);
 /* Create and destroy the copy stream, the ring, and the events of the ring and the slots. */
 mercer_status mrc_cuda_open_staging(mrc_backend *backend);
 void mrc_cuda_close_staging(mrc_backend *backend);
-/* Sets *out to `bytes` (up to MRC_CUDA_RING_PART) of the ring, for a copy that must be queued on the stream before the
-   next call. Waits if the ring is full. */
+/* Sets *out to `bytes` (up to MRC_CUDA_RING_PART) bytes of the ring. The caller must queue the copy from or to this
+   memory on the stream before the next call. Waits if the ring is full. */
 mercer_status mrc_cuda_ring(mrc_backend *backend, int64_t bytes, void **out);
 /* Copies rows between host matrices of the same shape and dtype, with all threads. */
 void mrc_cuda_copy_rows(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from);
-/* Copy to the device (send) or from it (fetch) through the ring; a row must not be larger than MRC_CUDA_RING_PART. On
-   return the caller may reuse the host memory (send), or it is filled (fetch). */
+/* Copy to the device (send) or from the device (fetch) through the ring; a row must not be larger than
+   MRC_CUDA_RING_PART. On return the caller may reuse the host memory (send), or the host memory is filled (fetch). */
 mercer_status mrc_cuda_send_large(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from);
 mercer_status mrc_cuda_fetch_large(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from);
 
 /* ---- warming.c -------------------------------------------------------------------------------------------------- */
 
 /* Starts a thread that makes cuBLAS and cuSOLVER load their kernels while the host reads and packs samples. Operations
-   do not wait for it, and its errors are ignored. */
+   do not wait for this thread, and its errors are ignored. */
 void mrc_cuda_start_warming(mrc_backend *backend);
 
 /* ---- operands.c ------------------------------------------------------------------------------------------------- */
 
-/* Returns whether a pointer without a view refers to host or to device memory. */
+/* Returns the kind of memory, host or device, that a pointer refers to. */
 mrc_memory mrc_cuda_memory_of(const void *memory);
 /* Queues one copy between matrices of the same shape and dtype; a 2-D copy only if rows are not contiguous. */
 mercer_status mrc_cuda_queue_copy(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from);
 /* Allocates a contiguous piece of scratch; *out becomes a view of it. */
 mercer_status mrc_cuda_scratch(mrc_backend *backend, mercer_matrix *out, int64_t rows, int64_t cols,
                                mercer_dtype dtype);
-/* Sets *out to the operand itself if it is on the device, otherwise to a copy of it in scratch. */
+/* Sets *out to the operand itself if it is on the device, otherwise to a copy of the operand in scratch. */
 mercer_status mrc_cuda_read(mrc_backend *backend, const mercer_matrix *operand, mercer_matrix *out);
 /* Sets *out to the result itself if it is on the device, otherwise to scratch that mrc_cuda_write_back copies to the
-   host. content: copy the operand in first, because the operation also reads it. */
+   host. content: copy the operand to the device first, because the operation also reads the operand. */
 mercer_status mrc_cuda_write(mrc_backend *backend, const mercer_matrix *operand, bool content, mercer_matrix *out);
 mercer_status mrc_cuda_write_back(mrc_backend *backend, const mercer_matrix *operand, const mercer_matrix *device);
 /* upload: copy a host array to new scratch, and store its address in the pointer at `out`. download: copy a device
@@ -183,7 +183,7 @@ mercer_status mrc_cuda_download(mrc_backend *backend, void *host, const void *de
 
 /* ---- cuda_vectors.c --------------------------------------------------------------------------------------------- */
 
-/* Computes the column means (d) of a matrix on the device; *mean points to them, in scratch. */
+/* Computes the column means (d) of a matrix on the device and sets *mean to their address in scratch. */
 mercer_status mrc_cuda_device_mean(mrc_backend *backend, const mercer_matrix *x, double **mean);
 
 /* ---- cuda_dense.c ----------------------------------------------------------------------------------------------- */

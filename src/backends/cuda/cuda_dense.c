@@ -8,8 +8,8 @@
  *   triangular_solve  dtrsm                                                                     n^2 c
  *   eigen_top         dsyevdx, the q largest eigenvalues                                        4/3 n^3 + O(n^2 q)
  *
- * A row-major matrix is the transpose of a column-major one: C' = op(B)' op(A)', and the row-major lower triangle is
- * the column-major upper one.
+ * cuBLAS and cuSOLVER read a row-major matrix as its transpose: C' = op(B)' op(A)', and the row-major lower triangle is
+ * the column-major upper triangle.
  */
 #include "backends/cuda/cuda.h"
 
@@ -31,7 +31,7 @@ static mercer_status check_solver(mrc_backend *backend, cusolverStatus_t status,
     return mrc_fail(backend->context, MERCER_ERROR_INTERNAL, "cuSOLVER: %s returned %d", what, (int)status);
 }
 
-/* cuSOLVER takes sizes as int; larger ones must not be truncated. */
+/* cuSOLVER takes sizes as int; larger sizes must not be truncated. */
 static mercer_status check_int_size(mrc_backend *backend, const mercer_matrix *a)
 {
     if (a->rows <= INT_MAX && a->ld <= INT_MAX) return MERCER_OK;
@@ -42,8 +42,8 @@ static mercer_status check_int_size(mrc_backend *backend, const mercer_matrix *a
 
 /* ---- Products ------------------------------------------------------------------------------------------------ */
 
-/* C' = op(B)' op(A)' in column-major order, so the operands are exchanged. Without depth the
-   product is 0, and C is only scaled. */
+/* C' = op(B)' op(A)' in column-major order, so the operands are exchanged. If the depth is 0, the product is 0, and C
+   is only scaled. */
 mercer_status mrc_cuda_gemm(mrc_backend *backend, const mrc_gemm *job)
 {
     mrc_cuda *cuda = mrc_cuda_of(backend);
@@ -184,8 +184,8 @@ mercer_status mrc_cuda_triangular_solve(mrc_backend *backend, const mercer_matri
 
 /* ---- Eigenvalues --------------------------------------------------------------------------------------------- */
 
-/* Works on a contiguous copy of A, which syevdx overwrites with the eigenvectors as contiguous rows. They are
-   transposed, put in descending order and given their signs on the device. */
+/* Works on a contiguous copy of A, which syevdx overwrites with the eigenvectors as contiguous rows. A kernel
+   transposes the eigenvectors, sorts them in descending order and applies the sign rule. */
 mercer_status mrc_cuda_eigen_top(mrc_backend *backend, const mercer_matrix *a, int64_t pairs, double *values,
                                  const mercer_matrix *vectors)
 {

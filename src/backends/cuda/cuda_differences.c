@@ -6,7 +6,7 @@
  *     for each block of up to 32,768 centers            packed into tiles, with their weights
  *       for each 64 columns of W (8 or 32 on GPUs       one kernel; the first pass also stores the columns of K that
  *       with less shared memory)                        are saved
- *         sums += its groups of centers                 in double, in order
+ *         sums += sums of the groups of centers         in double, in order
  *
  * Every pass over columns recomputes the differences: beyond 128 columns a stored block of K and a matrix product are
  * faster (cuda_product.c). If arithmetic "fast" allows it, floats are rounded to halves: centered, in units of 1/128 of
@@ -100,7 +100,7 @@ static mercer_status find_origin(job *self)
 }
 
 /* Copies Z and W to the device and allocates scratch for one block of each side. Both blocks have at least FEWEST_ROWS
-   rows if there are as many, whatever the number of features. */
+   rows, or all rows of the operand if it has fewer, whatever the number of features. */
 static mercer_status allocate_differences(job *self, const mercer_matrix *w)
 {
     mrc_backend *backend = self->backend;

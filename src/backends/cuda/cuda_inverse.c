@@ -63,8 +63,8 @@ static mercer_status multiply_blocks(const inverse_job *job, const product *p)
                     (int)status);
 }
 
-/* Returns the number of rows of the upper half: whole blocks of MRC_TRIANGULAR_BLOCK rows, one more than below if their
-   number is odd; all rows if there is only one block. */
+/* Returns the number of rows of the upper half: whole blocks of MRC_TRIANGULAR_BLOCK rows, one block more than the
+   lower half if the number of blocks is odd; all rows if there is only one block. */
 static int64_t upper_half(int64_t rows)
 {
     int64_t blocks = (rows + MRC_TRIANGULAR_BLOCK - 1) / MRC_TRIANGULAR_BLOCK;
@@ -119,8 +119,8 @@ static mercer_status square_blocks(const inverse_job *job)
     return MERCER_OK;
 }
 
-/* M must be 0 above the diagonal, where nothing else is written. The pivots are reduced on the device from infinity on
-   and read at the end, so the whole batch runs without waiting. */
+/* M is cleared first: it must be 0 above the diagonal, and the products do not write these entries. The smallest pivots
+   start at infinity on the device and are read only at the end, so the whole batch runs without waiting. */
 mercer_status mrc_cuda_invert(mrc_backend *backend, const mercer_matrix *a, const mercer_matrix *room, double *least)
 {
     mercer_matrix all, m;

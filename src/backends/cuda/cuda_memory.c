@@ -60,8 +60,8 @@ mercer_status mrc_cuda_reserve_block(mrc_backend *backend)
     return MERCER_OK;
 }
 
-/* The list of blocks stores the size of each one, which mrc_cuda_free needs for the count of the context. Its capacity
-   is reserved first, so a block is never lost. */
+/* The list stores the size of each block, which mrc_cuda_free needs for the count of the context. The capacity of the
+   list is reserved first, so a block is never lost. */
 mercer_status mrc_cuda_alloc(mrc_backend *backend, void **out, int64_t bytes, const char *what)
 {
     mrc_cuda *cuda = mrc_cuda_of(backend);
@@ -72,8 +72,8 @@ mercer_status mrc_cuda_alloc(mrc_backend *backend, void **out, int64_t bytes, co
     return MERCER_OK;
 }
 
-/* Searches from the newest block back; the last block takes the place of the freed one. Addresses that are not in the
-   list are ignored, NULL included. */
+/* Searches from the newest block back. The last block takes the place of the freed block in the list. Addresses that
+   are not in the list are ignored, NULL included. */
 void mrc_cuda_free(mrc_backend *backend, void *memory)
 {
     mrc_cuda *cuda = mrc_cuda_of(backend);
@@ -110,7 +110,8 @@ mercer_status mrc_cuda_sync(mrc_backend *backend)
                     "precision; use a larger bandwidth, other units or arithmetic accurate");
 }
 
-/* Memory that the pool has reserved but does not use is free for this process; the driver counts it as taken. */
+/* Memory that the pool has reserved but does not use is free for this process, although the driver counts it as
+   used. */
 int64_t mrc_cuda_free_memory(mrc_backend *backend)
 {
     size_t now = 0, total = 0;
@@ -175,9 +176,9 @@ mercer_status mrc_cuda_push(mrc_backend *backend, void *out, int64_t bytes)
     return MERCER_OK;
 }
 
-/* Pieces are released in stack order. The memory may be reused while kernels that read it are still queued: later work
-   is on the same stream. The outermost operation merges several blocks into one; if that fails, the next push starts
-   without a block. */
+/* Pieces are released in stack order. The memory may be reused while kernels that read it are still queued, because
+   later work is queued on the same stream. The outermost operation merges several blocks into one; if that fails, the
+   next push starts without a block. */
 void mrc_cuda_end(mrc_cuda_mark *mark)
 {
     mrc_backend *backend = mark->backend;

@@ -67,7 +67,7 @@ static int64_t element_bytes(mrc_cuda_arithmetic arithmetic)
 
 /* ---- Setup --------------------------------------------------------------------------------------------------- */
 
-/* Allocates scratch for `rows` packed rows of one side; it is used again for every block. */
+/* Allocates scratch for `rows` packed rows of one side; every block uses the same scratch. */
 static mercer_status make_packed(job *self, packed *out, int64_t rows)
 {
     mrc_backend *backend = self->backend;
@@ -86,7 +86,7 @@ static mercer_status clear_packed(job *self, const packed *out, int64_t rows)
 }
 
 /* Sets the origin for kernels of the L2 distance: that of the pair, otherwise the mean of Z. Bytes, inner products and
-   differences need none. */
+   differences need no origin. */
 static mercer_status find_origin(job *self)
 {
     if (mrc_kernel_argument(self->pair->kernel) != MRC_ON_DISTANCE || self->arithmetic == MRC_CUDA_BYTES ||
@@ -98,8 +98,8 @@ static mercer_status find_origin(job *self)
 
 /* Chooses the arithmetic, copies Z and W to the device and allocates scratch for one block. The dtype of kernel values
    follows from x, z, w (unless NULL) and out. scope owns the host memory for a user's function; it may be NULL for
-   other kernels. Kernel values overwrite the products, unless their elements differ in size or a user's function needs
-   them in double. */
+   other kernels. Kernel values overwrite the products, unless values and products differ in element size or a user's
+   function needs the values in double. */
 static mercer_status prepare_product(job *self, mrc_backend *backend, mrc_scope *scope, const mrc_pair *pair,
                                      const mercer_matrix *w, const mercer_matrix *out)
 {
@@ -300,7 +300,7 @@ static mercer_status run_product(job *self, const mercer_matrix *k, const mercer
     return MERCER_OK;
 }
 
-/* Computes Y = K W, or Y += K W, and stores the first columns of K in k, which may have none. */
+/* Computes Y = K W, or Y += K W if add, and stores the first columns of K in k, which may have no columns. */
 static mercer_status multiply_block(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
                                     const mercer_matrix *y, bool add, const mercer_matrix *k)
 {
@@ -386,8 +386,8 @@ static mercer_matrix kept_view(const mrc_pair *pair, const mercer_matrix *weight
     return view;
 }
 
-/* Saved columns of half-precision products are opaque halves. Other products save them in the dtype of W, as many as
-   fit, and kernel_transpose multiplies them with gemm. */
+/* Half-precision products save columns as opaque halves. Other products save as many columns as fit, in the dtype of W,
+   and kernel_transpose multiplies these columns with gemm. */
 mercer_status mrc_cuda_kernel_forward(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
                                       const mercer_matrix *f, mrc_cached_block *kept)
 {

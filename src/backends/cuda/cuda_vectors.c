@@ -3,14 +3,14 @@
  * Row and element operations: copy operands to the device, launch a kernel (elements.cu, normals.cu, sums.cu,
  * feature_sums.cu), copy results back. All of them have the same steps:
  *
- *   MRC_CUDA_SCRATCH      scratch that ends with the function
+ *   MRC_CUDA_SCRATCH      scratch that is released when the function returns
  *   mrc_cuda_read         operands that are only read; a copy if they are on the host
  *   mrc_cuda_write        operands that are written; their content is copied if the operation also reads it
  *   mrc_cuda_upload       row numbers and factors, which are always on the host
  *   mrc_launch_...        one kernel, queued on the stream of the backend
- *   mrc_cuda_write_back   only for results on the host, where it waits
+ *   mrc_cuda_write_back   copies a result to the host and waits; does nothing for results on the device
  *
- * Launches require sizes > 0, so empty operands return before them.
+ * Launches require sizes > 0, so operations on empty operands return before the launch.
  */
 #include "backends/cuda/cuda.h"
 
@@ -34,7 +34,7 @@ typedef struct host_rows {
 
 enum { HOST_ROWS = 256 }; /* rows per piece of parallel work */
 
-/* A piece of parallel work on host matrices of one dtype: copies the rows of `to` from those listed. */
+/* A piece of parallel work on host matrices of one dtype: copies HOST_ROWS of the listed rows of `from` to `to`. */
 static void gather_some(void *argument, int64_t piece, int worker)
 {
     (void)worker;
@@ -195,8 +195,8 @@ mercer_status mrc_cuda_draw_normals(mrc_backend *backend, const mrc_normal_table
     return mrc_cuda_write_back(backend, x, &out);
 }
 
-/* Sets *out to the change with its arrays copied to scratch, and *atoms to the copied table of normal numbers; NULL
-   unless NOISE. */
+/* Sets *out to the change with its arrays copied to scratch, and *atoms to the copied table of normal numbers; *atoms
+   is NULL unless the change is NOISE. */
 static mercer_status upload_change(mrc_backend *backend, const mrc_change *change, int64_t m, mrc_change *out,
                                    void **atoms)
 {
@@ -239,8 +239,8 @@ mercer_status mrc_cuda_change_rows(mrc_backend *backend, const mrc_change *chang
 
 /* ---- Sums ---------------------------------------------------------------------------------------------------- */
 
-/* Computes factor * sum_i x_ij y_ij for operands on the device; *out (cols) points to it, in scratch. y NULL: all
-   ones. */
+/* Computes factor * sum_i x_ij y_ij for operands on the device, and sets *out to the address of the sums (cols) in
+   scratch. y NULL: all ones. */
 static mercer_status column_sums(mrc_backend *backend, const mercer_matrix *x, const mercer_matrix *y, double factor,
                                  double **out)
 {

@@ -12,7 +12,8 @@
  *   packed rows         centers, temporary centers, samples, a batch, as halves                        packed.c
  *   batches             four slots, each on the device and page-locked on the host; a batch, targets   stage.c
  *
- * Scratch is reallocated when an operation outgrows it, so it may take up to twice what an operation needs.
+ * When an operation needs more scratch than is allocated, the old blocks stay allocated until the operation ends. The
+ * scratch may therefore take up to twice the bytes that an operation needs.
  */
 #include "backends/cuda/cuda.h"
 
@@ -36,7 +37,8 @@ enum {
 };
 
 /* Scratch of cuda_product.c for one block: products in double, values next to the products of bytes, both packed sides,
-   a copy of host rows, and the sums of all columns with either parts or typed copies. */
+   a copy of host rows, and the sums of all columns. For up to FEW columns this includes the parts of the sums, for more
+   columns the weights and products in the dtype of the values. */
 static int64_t accurate_bytes(const mrc_extent *work)
 {
     int64_t side = mrc_round_up(mrc_min(mrc_max(work->rows, work->centers), BLOCK), LANES);
@@ -47,8 +49,8 @@ static int64_t accurate_bytes(const mrc_extent *work)
     return dots + values + packed + sums + work->features * 16;
 }
 
-/* Scratch of half_precision/: both sides, then the largest of the fused product, of tiles, of the transposed product of
-   saved values and of a product of split factors. Only one of these runs at a time. */
+/* Scratch of half_precision/: both sides, and the maximum over the fused product, the product by tiles, the transposed
+   product of saved values and a product of split factors, because only one of these runs at a time. */
 static int64_t half_bytes(const mrc_extent *work)
 {
     int64_t all = mrc_max(work->rows, work->centers), ld = mrc_round_up(work->features, LANES);

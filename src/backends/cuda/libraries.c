@@ -11,7 +11,8 @@
 #define TEXT_OF(x)  TEXT_OF_(x)
 #define TEXT_OF_(x) #x
 
-/* The major versions of the headers in the build, because only those have functions of the declared types. */
+/* Names with the major versions of the headers in the build: only these versions have functions of the declared
+   types. */
 static const char *const cublas_name = "libcublas.so." TEXT_OF(CUBLAS_VER_MAJOR);
 static const char *const cusolver_name = "libcusolver.so." TEXT_OF(CUSOLVER_VER_MAJOR);
 
@@ -23,7 +24,7 @@ static const char *const cublas_wheel = "nvidia-cublas", *const cusolver_wheel =
 #endif
 
 /* Folders to search after the loader's path: NVIDIA's wheels, relative to this library's folder in the Python package
-   (CUDA 13 wheels share one folder, earlier ones have one each), and the default folder of the toolkit. */
+   (CUDA 13 wheels share one folder, earlier wheels have one folder each), and the default folder of the toolkit. */
 static const char shared_folder[] = "../../nvidia/cu" TEXT_OF(CUBLAS_VER_MAJOR) "/lib";
 static const char *const folders[] = {shared_folder, "../../nvidia/cublas/lib", "../../nvidia/cusolver/lib",
                                       "/usr/local/cuda/lib64", NULL};
@@ -33,8 +34,8 @@ static mercer_status load_library(mercer_context *context, const char *name, con
     *out = mrc_load_library(name, folders);
     if (*out) return MERCER_OK;
     return mrc_fail(context, MERCER_ERROR_UNSUPPORTED,
-                    "backend 'cuda' needs %s; run pip install %s, install the CUDA toolkit, or add its folder to "
-                    "LD_LIBRARY_PATH",
+                    "backend 'cuda' needs %s; run pip install %s, install the CUDA toolkit, or add the library's "
+                    "folder to LD_LIBRARY_PATH",
                     name, wheel);
 }
 

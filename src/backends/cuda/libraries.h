@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * cuBLAS and cuSOLVER, loaded when a CUDA backend is created, so that a library built with CUDA also loads on machines
- * that have neither them nor a driver. The lists below contain every function of them that is used.
+ * cuBLAS and cuSOLVER, loaded when a CUDA backend is created. A Mercer library built with CUDA therefore also loads on
+ * machines that have neither these libraries nor a driver. The lists below contain all functions of cuBLAS and cuSOLVER
+ * that Mercer calls.
  */
 #ifndef MRC_BACKENDS_CUDA_LIBRARIES_H
 #define MRC_BACKENDS_CUDA_LIBRARIES_H
@@ -38,8 +39,8 @@ typedef struct mrc_cuda_libraries {
 
 #undef MRC_AS_POINTER
 
-/* Loads both libraries and looks up all functions. Returns MERCER_ERROR_UNSUPPORTED, naming what is missing, if that
-   fails; the caller unloads in that case, too. */
+/* Loads both libraries and looks up all functions. If a library or a function is missing, returns
+   MERCER_ERROR_UNSUPPORTED with its name in the message; the caller must unload the libraries in that case, too. */
 mercer_status mrc_cuda_load_libraries(mercer_context *context, mrc_cuda_libraries *out);
 void mrc_cuda_unload_libraries(mrc_cuda_libraries *libraries);
 

@@ -94,7 +94,7 @@ mercer_status mrc_cuda_write_back(mrc_backend *backend, const mercer_matrix *ope
     return operand->memory == MRC_CUDA ? MERCER_OK : move_operand(backend, operand, device);
 }
 
-/* The array is copied as a column of bytes, so that it takes the same paths as a matrix and a large one can be divided
+/* The array is copied as a column of bytes: it takes the same paths as a matrix, and a large array can be divided
    anywhere. */
 mercer_status mrc_cuda_upload(mrc_backend *backend, void *out, const void *host, int64_t bytes)
 {
@@ -113,7 +113,7 @@ mercer_status mrc_cuda_download(mrc_backend *backend, void *host, const void *de
 }
 
 /* Equal types are moved without a kernel, unless the rows of a view overlap (ld < cols): 2-D copies of the driver do
-   not accept that. */
+   not accept overlapping rows. */
 mercer_status mrc_cuda_copy(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from)
 {
     mercer_matrix target, source;

@@ -2,14 +2,14 @@
 /*
  * Asynchronous copies between host and device.
  *
- * Ring: small arrays (row numbers, factors) are copied to page-locked memory, and from there by the stream, so the
- * caller may reuse its memory at once and no thread waits. A part of the ring is reused after the copies out of it are
- * done, which an event signals. Large matrices pass through the ring part by part in both directions: all threads copy
- * one part while the copy engine transfers others. From memory that is not page-locked the driver copies at a tenth of
- * that speed.
+ * Ring: small arrays (row numbers, factors) are copied to page-locked memory, and the stream copies them to the device.
+ * The caller may reuse its memory at once, and no thread waits. A part of the ring is reused when an event signals that
+ * the copies from this part are done. Large matrices pass through the ring part by part in both directions: all threads
+ * copy one part while the copy engine transfers others. From memory that is not page-locked the driver copies at a
+ * tenth of that speed.
  *
- * Slots: the points of a batch and its targets each go to one of four slots, a page-locked and a device buffer, on a
- * separate stream:
+ * Slots: the points of a batch and its targets each go to one of four slots. A slot is a page-locked buffer and a
+ * device buffer; a separate stream copies from the first to the second:
  *
  *     host       pack t+1 into slot C       ...
  *     copies       slot C -> device           (waits until batch t-1, which used slot C, is computed)
@@ -119,8 +119,8 @@ void mrc_cuda_copy_rows(mrc_backend *backend, const mercer_matrix *to, const mer
 
 /* ---- The ring ------------------------------------------------------------------------------------------------ */
 
-/* A part is left when the next piece does not fit. Its event then covers all copies out of it, because they are queued
-   on the stream before. */
+/* When the next piece does not fit the current part, the next part is used. The event of the old part then covers all
+   copies from it, because these copies were queued on the stream before the event. */
 mercer_status mrc_cuda_ring(mrc_backend *backend, int64_t bytes, void **out)
 {
     mrc_cuda *cuda = mrc_cuda_of(backend);
@@ -159,7 +159,7 @@ mercer_status mrc_cuda_send_large(mrc_backend *backend, const mercer_matrix *to,
     return MERCER_OK;
 }
 
-/* Keeps up to three copies in flight, one fewer than the ring has parts: the part that mrc_cuda_ring hands out next is
+/* Keeps up to three copies in flight, one fewer than the ring has parts. The part that mrc_cuda_ring returns next is
    then always free. The oldest copy is moved to the caller's memory while the others run. */
 mercer_status mrc_cuda_fetch_large(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from)
 {
@@ -209,7 +209,7 @@ static mercer_status grow_slot(mrc_backend *backend, mrc_cuda_slot *slot, int64_
     return MERCER_OK;
 }
 
-/* Copies a matrix to the slot's device buffer in pieces: one is transferred while the next one is packed. */
+/* Copies a matrix to the slot's device buffer in pieces: one piece is transferred while the next piece is packed. */
 static mercer_status send(mrc_backend *backend, mrc_cuda_slot *slot, const mercer_matrix *from)
 {
     mrc_cuda *cuda = mrc_cuda_of(backend);
@@ -240,7 +240,7 @@ mercer_status mrc_cuda_stage(mrc_backend *backend, const mercer_matrix *matrix, 
                   *last = &cuda->slots[(cuda->turn + MRC_CUDA_SLOTS - 1) % MRC_CUDA_SLOTS];
     mrc_cuda_select(backend);
     MRC_TRY(grow_slot(backend, slot, matrix->rows * matrix->cols * mrc_dtype_size(matrix->dtype)));
-    /* All work that uses the last slot has been queued by now: a new call of stage ends its use. */
+    /* All work that uses the last slot has been queued: callers queue it before the next call of stage. */
     MRC_CUDA_TRY(backend, cudaEventRecord(last->used, cuda->stream));
     MRC_CUDA_TRY(backend, cudaEventSynchronize(slot->ready)); /* the page-locked buffer has been read */
     MRC_CUDA_TRY(backend, cudaStreamWaitEvent(cuda->copies, slot->used, 0));

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * cuBLAS and cuSOLVER load a kernel into the device at its first use. This takes some milliseconds each, 0.1 s or more
- * until a training run is set up. A background thread triggers it with dummy calls while the host reads and packs
- * samples: products of each type and shape that the setup uses, a Cholesky factorization, a triangular solve and
- * eigenvectors, on small operands and with its own handles and stream. Only the destruction of the backend waits for
- * it, after a request to stop early. Errors are ignored, because the real call will report them.
+ * cuBLAS and cuSOLVER load a CUDA kernel into the device at its first use. Loading takes some milliseconds per kernel,
+ * and 0.1 s or more in the setup of a training run. A background thread triggers the loading with dummy calls while the
+ * host reads and packs samples. The calls are products of each type and shape that the setup uses, a Cholesky
+ * factorization, a triangular solve and eigenvectors. They use small operands and their own handles and stream. Only
+ * the destruction of the backend waits for the thread, after a request to stop early. Errors are ignored, because the
+ * real call will report them.
  */
 #include "backends/cuda/cuda.h"
 
@@ -38,7 +39,7 @@ static const sample samples[] = {
     {CUDA_R_8I, CUDA_R_32I, CUBLAS_COMPUTE_32I, true, false, SIDE, SIDE, SIDE, 0},
 };
 
-/* Queues one product. The first BYTES of memory are both operands, the rest is the result. Its status is ignored. */
+/* Queues one product; errors are ignored. The first BYTES of memory are both operands, the rest is the result. */
 static void run_sample(const mrc_cuda *cuda, cublasHandle_t blas, const sample *s, char *memory)
 {
     static const double one64 = 1, zero64 = 0;
@@ -101,7 +102,8 @@ static void use_handles(const mrc_cuda *cuda, cudaStream_t stream, char *memory)
     if (blas) cuda->libraries.cublasDestroy_v2(blas);
 }
 
-/* Runs on the background thread: must not use a context or counted memory. Its device memory goes back to the pool. */
+/* Runs on the background thread, so it must not use a context or counted memory. Its device memory returns to the
+   pool. */
 static void warm(void *argument, int64_t piece)
 {
     (void)piece;

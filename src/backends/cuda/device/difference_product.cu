@@ -3,32 +3,34 @@
  * Y = K W for a kernel of absolute differences, computed by one CUDA kernel: K stays in registers.
  *
  *   s_ij = sum_k |a_ik - b_jk|       one chain over k in float, or exact sums of bytes
- *   y_ic = sum_j v_ij w_jc,  v_ij = exp(-s_ij / b) = 2^(s_ij c), c rounded once: error (2.42 + 2 s/b) u, u = 2^-24
+ *   y_ic = sum_j v_ij w_jc,  v_ij = exp(-s_ij / b) = 2^(scale s_ij),  scale = -log2(e) / b
+ *
+ * b is the bandwidth. scale is rounded once, so the relative error of v_ij is (2.42 + 2 s_ij / b) u with u = 2^-24.
  *
  * Rows are stored in tiles of 128, feature by feature (mrc_launch_pack_tiles), so that a chunk of features of a tile is
  * contiguous; it is copied to shared memory while the previous chunk is used. A block of 8 warps processes 128 rows
  * and up to 4096 centers, in tiles of 128 centers. A warp has 64 x 32 pairs of a tile, a thread 8 x 8 of these in
  * registers. Cost: 2 d float operations of the CUDA cores and one exp per pair.
  *
- * Products with one or two columns of weights run on the CUDA cores, too, others on tensor cores. The 8 x 8 values of a
- * thread are its fragments of the left operands of m16n8k8 without any exchange: thread (g, t) of 8 x 4 has rows 8 g to
- * 8 g + 7 and columns 8 t to 8 t + 7. Rows 8 g + 2 i, 8 g + 2 i + 1 serve as rows g and g + 8 of matrix i, columns
- * 8 t + 2 h, 8 t + 2 h + 1 as columns t and t + 4 of step h. The units use 11 bits of a float (tf32) and drop the
- * others. So v = high + low: high is the first 11 bits of v, which the unit takes from v itself, and low = v - high is
- * exact.
+ * Products with one or two columns of weights run on the CUDA cores, too; products with more columns run on tensor
+ * cores. The 8 x 8 values of a thread are its fragments of the left operands of m16n8k8 without any exchange: thread
+ * (g, t) of 8 x 4 has rows 8 g to 8 g + 7 and columns 8 t to 8 t + 7. Rows 8 g + 2 i, 8 g + 2 i + 1 serve as rows g and
+ * g + 8 of matrix i, columns 8 t + 2 h, 8 t + 2 h + 1 as columns t and t + 4 of step h. Tensor cores use the first 11
+ * significant bits of a float (tf32) and drop the other bits. So v = high + low: high is the first 11 bits of v, which
+ * the tensor core takes from v itself, and low = v - high is exact.
  *
  *   v w = high(v) high(w) + low(v) high(w) + high(v) low(w)    to 3 2^-20 |v w|
  *
- * or 48 u. Four steps of three products are added to the sums over 32 centers; if a unit drops everything below the
- * last bit of the largest of its nine terms, that is 9 u each, 108 u in all. These sums are added in float over up to
- * 32 tiles, 32 u, and after that in double. Together 188 u of sum |v w|, less than a chain of 240 terms (the bound of
- * products: 240 u). The sums of a row depend only on its own values and weights.
+ * This error is 48 u. A sum over 32 centers takes four steps of three tensor core products. If a product drops
+ * everything below the last bit of the largest of its nine terms, its error is 9 u, which is 108 u for twelve products.
+ * These sums are added in float over up to 32 tiles (32 u), and after that in double. The total error is 188 u of sum
+ * |v w|, less than that of a chain of 240 terms (240 u). The sums of a row depend only on its own values and weights.
  *
  * If rows may be rounded to halves, tensor cores also sum the differences. With S_x = sum_k x_k
  *
  *   sum_k |x_k - z_k| = 2 sum_k max(x_k, z_k) - S_x - S_z
  *
- * and two features of a pair take one maximum instruction on packed halves, which is exact. Four of these words, from
+ * and two features of a pair take one maximum instruction on packed halves, which is exact. Four of these maxima, from
  * rows i, i + 1 and columns j, j + 4 of a thread, are its fragment of the left operand of m16n8k16. Column n of the
  * right operand selects features 2 n and 2 n + 1 (pick_pairs). A thread then has sums of pairs of its own and its
  * neighbors' columns: column q of thread t is column 16 (t mod 2) + 4 (t / 2) + q mod 4 + 8 (q / 4) of the warp's 32. S
@@ -185,8 +187,8 @@ cudaError_t mrc_launch_pack_tile_weights(cudaStream_t stream, mrc_cuda_arithmeti
 
 /* ---- Distances and values ---------------------------------------------------------------------------------------- */
 
-/* How a word of both sides is added to a sum, and the value of the sum in float. HALVES: four pairs at a time are added
-   on tensor cores. */
+/* Each struct defines how a word of both sides is added to a sum, and the value of the sum in float. HALVES: the terms
+   of four pairs at a time are added on tensor cores. */
 struct float_words {
     enum { HALVES = 0 };
     typedef float word;
@@ -332,7 +334,8 @@ static __device__ __forceinline__ void add_words(typename Words::sum (&sum)[OWN]
         }
 }
 
-/* Stores those of the thread's values that are to be saved: columns in two runs of four, from j0 and j0 + step on. */
+/* Stores the thread's values in the columns to save. The thread's columns are two runs of four, beginning at j0 and at
+   j0 + step. */
 static __device__ void keep_values(const mrc_difference_product &job, const float (&value)[OWN][OWN], int64_t i0,
                                    int64_t j0, int step)
 {
@@ -368,7 +371,7 @@ struct on_lanes {
     {
         for (int i = 0; i < OWN; i++) shared.totals[i][threadIdx.x] = make_float2(0, 0);
     }
-    /* Adds 8 centers in one chain, then that to the sum of the previous tiles: errors of 8 u and 32 u. */
+    /* Adds 8 centers in one chain, and the chain to the sum of the previous tiles: errors of 8 u and 32 u. */
     static __device__ __forceinline__ void add(room &shared, const float (&value)[OWN][OWN], int first, int step)
     {
         float2 sum[OWN];

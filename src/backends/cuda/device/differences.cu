@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sums of |differences|^p of packed rows, stored in memory. They have no inner product in them, so they are computed on
- * the CUDA cores in float or double, not as a matrix product.
+ * Sums of |differences|^p of packed rows, stored in memory. Such sums cannot be computed from inner products. They are
+ * computed on the CUDA cores in float or double, not as a matrix product.
  *
  *   s_ij = sum_k |a_ik - b_jk|^p      one chain over k = 0, 1, ...; float, double, or for bytes (p = 1) exact
  *
@@ -17,7 +17,8 @@
 
 enum { CHUNK = 16, SIDE_THREADS = 16, PAD = 4 };
 
-/* How a feature is added. Types: row (a loaded element), sum (the accumulator), out (the stored result). */
+/* Each struct defines how a feature is added. Types: row (a loaded element), sum (the accumulator), out (the stored
+   result). */
 template <typename Row> struct as_stored {
     typedef Row row;
     typedef Row out;
@@ -63,8 +64,8 @@ template <typename Step, int BY> struct staged {
     typename Step::row a[CHUNK][SIDE_THREADS * BY + PAD], b[CHUNK][SIDE_THREADS * BY + PAD];
 };
 
-/* Loads features k0 .. of rows first .. of one side. Elements outside are 0; after the last feature this holds for both
-   sides, so that their differences are 0. */
+/* Loads features k0 .. of rows first .. of one side. Elements outside the rows and features are 0. After the last
+   feature both sides are 0, so that their differences are 0. */
 template <typename Step, int BY>
 static __device__ void load_side(typename Step::row (*to)[SIDE_THREADS * BY + PAD], const typename Step::row *rows,
                                  int64_t count, int64_t length, int64_t first, int64_t k0)

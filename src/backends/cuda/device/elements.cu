@@ -63,8 +63,8 @@ static __global__ void add_columns(mercer_matrix x, const double *factors, merce
     mrc_put(y, i, j, __dadd_rn(mrc_at(y, i, j), __dmul_rn(mrc_at(x, i, j), factors[j])));
 }
 
-/* Drops 13 of the 24 bits of a float, ties to even: the last bit that stays decides. A carry into the exponent gives
-   the next power of two. Infinities and NaN stay. */
+/* Rounds 24 significant bits to 11, ties to even: the last bit that stays decides. A carry into the exponent gives the
+   next power of two. Infinities and NaN do not change. */
 static __global__ void round_half(mercer_matrix x)
 {
     MRC_FOR_EACH(i, j, x.rows, x.cols)
@@ -86,7 +86,7 @@ static __global__ void affine(mercer_matrix to, mercer_matrix from, const double
     }
 }
 
-/* The thread below the diagonal reads and writes both elements of its pair. */
+/* The thread of an element below the diagonal reads and writes this element and its mirror image. */
 static __global__ void symmetrize(mercer_matrix a)
 {
     double *data = (double *)a.data;

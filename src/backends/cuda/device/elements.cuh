@@ -31,7 +31,8 @@ __device__ __forceinline__ void mrc_put(const mercer_matrix &a, int64_t i, int64
     }
 }
 
-/* Returns the number of blocks of 256 threads for `work` threads, up to `most`; kernels stride over the rest. */
+/* Returns the number of blocks of 256 threads for `work` elements, at most `most`: the threads of a kernel then loop
+   over the remaining elements. */
 static inline unsigned mrc_blocks(int64_t work, int64_t most)
 {
     int64_t blocks = (work + 255) / 256;

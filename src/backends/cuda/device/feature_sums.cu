@@ -5,7 +5,7 @@
  *   parts_bk = sum over the 32 rows i of block b, all j, of a_ij b_ij |x_ik - z_jk|^norm
  *
  * A thread block has 32 rows and 32 features. A thread has one feature of all rows, in registers, and every eighth
- * center. The weights of 64 centers at a time are in shared memory, where all threads of a warp read the same one. A
+ * center. The weights of 64 centers at a time are in shared memory, where all threads of a warp read the same weight. A
  * chain is 256 terms (32 rows, 8 centers) in the type of the points; chains and threads are added in double, in order.
  */
 #include "backends/cuda/device/elements.cuh"

@@ -102,10 +102,10 @@ typedef enum mrc_cuda_arithmetic {
 } mrc_cuda_arithmetic;
 
 /*
- * Returns whether products of float rows are computed from halves on tensor cores, which is the case from 49 features
- * on (64 when padded): a f = high + low, f a power of two per row. A packed row has 2 width halves, high in its first
- * half and low in its second, and as many bytes as width floats. sums (rows) then gets 1 / f. `features`: number of
- * features, padded or not.
+ * Returns whether products of float rows are computed from halves on tensor cores. This is the case for 49 or more
+ * features (64 when padded): a f = high + low, f a power of two per row. A packed row then consists of `width` halves
+ * with the high parts and `width` halves with the low parts, as many bytes as `width` floats. sums (rows) receives 1 /
+ * f. `features`: number of features, padded or not.
  */
 static inline int mrc_splits(mrc_cuda_arithmetic arithmetic, int64_t features)
 {
@@ -114,7 +114,7 @@ static inline int mrc_splits(mrc_cuda_arithmetic arithmetic, int64_t features)
 
 /*
  * Packs rows (rows, width) = x - origin (NULL: 0) in the arithmetic, with zeros after the last column; norms (rows) =
- * |row|^2. From bytes 128 is subtracted instead, which makes them signed; sums (rows) then gets the sum of each row.
+ * |row|^2. Bytes become signed by subtracting 128 instead of an origin; sums (rows) then receives the sum of each row.
  * split: the result of mrc_splits.
  */
 cudaError_t mrc_launch_pack(cudaStream_t stream, mrc_cuda_arithmetic arithmetic, int split, mercer_matrix x,
@@ -125,11 +125,11 @@ cudaError_t mrc_launch_pack(cudaStream_t stream, mrc_cuda_arithmetic arithmetic,
 /* Sets *factor to the power of two that scales the largest |entry| of a (f32) to 2^10 .. 2^11. */
 cudaError_t mrc_launch_split_factor(cudaStream_t stream, mercer_matrix a, float *factor);
 /* Writes three halves for each entry of a (f32), padded with zeros to (rows, cols), `step` halves apart, in rows of ld:
-   the low part of a f at position low_part (0 or 1), its high part (a f rounded) at the two others. factors: one per
-   column if columns != 0, otherwise one for all. */
+   the low part of a f at position low_part (0 or 1), the high part (a f rounded) at the two other positions. factors:
+   one per column if columns != 0, otherwise one for all. */
 cudaError_t mrc_launch_split(cudaStream_t stream, mercer_matrix a, const float *factors, int columns, int low_part,
                              int64_t rows, int64_t cols, int64_t step, int64_t ld, void *parts);
-/* c = alpha sums / (left right_j) + beta c, c f32; beta == 0 does not read it. */
+/* c = alpha sums / (left right_j) + beta c, c f32; beta == 0 does not read c. */
 cudaError_t mrc_launch_store_split(cudaStream_t stream, const float *sums, int64_t ld, double alpha, const float *left,
                                    const float *right, double beta, mercer_matrix c);
 
@@ -166,12 +166,12 @@ int64_t mrc_difference_rows(int64_t rows);
 int64_t mrc_difference_words(mrc_cuda_arithmetic arithmetic, int64_t features);
 int mrc_difference_columns(int64_t columns);
 int64_t mrc_difference_groups(int64_t centers);
-/* Returns the largest number of columns of W per pass for that much shared memory per block: 64 on Hopper. */
+/* Returns the largest number of columns of W per pass with shared_bytes of shared memory per block: 64 on Hopper. */
 int mrc_difference_most_columns(size_t shared_bytes);
 /* Packs x into tiles (rows / 128, words, 128): words are floats, two halves or four bytes; zeros after the last row and
-   feature. Halves are unit (x - origin), origin (d) on the device or NULL for 0; *overflow = 1 if one does not fit.
-   Tiles of halves are followed by the sum of each row, a float, so `tiles` must have capacity for one more word per
-   row. */
+   feature. Halves are unit (x - origin), origin (d) on the device or NULL for 0; *overflow = 1 if a coordinate does not
+   fit a half. Tiles of halves are followed by the sum of each row, a float, so `tiles` must have capacity for one more
+   word per row. */
 cudaError_t mrc_launch_pack_tiles(cudaStream_t stream, mrc_cuda_arithmetic arithmetic, mercer_matrix x,
                                   const double *origin, double unit, int *overflow, void *tiles);
 /* Packs W to out (mrc_difference_rows, mrc_difference_columns) in the order the product reads it; up to 64 columns. */
@@ -212,7 +212,7 @@ typedef struct mrc_profile_job {
 bool mrc_cuda_knows_kernel(int32_t id);
 cudaError_t mrc_launch_profile(cudaStream_t stream, const mrc_profile_job *job);
 /* For each row: finds the nearest of the job's centers, which are numbered from `first` on, and updates nearest and
-   best if it is nearer than best. start: best and nearest are not set yet. */
+   best if this center is nearer than best. start: best and nearest are not set yet. */
 cudaError_t mrc_launch_nearest(cudaStream_t stream, const mrc_profile_job *job, int64_t first, int start,
                                int32_t *nearest, double *best);
 /* Computes values (m, 1) = K(x_i, x_i); for a callback kernel, the argument of the callback. */

@@ -2,9 +2,9 @@
 /*
  * Kernel values times weights, summed in double: sums (rows, c) += K (rows, n) W (n, c).
  *
- * Centers are split into groups of 2048. A thread block has 32 rows, 16 columns and one group, and goes through it 64
- * centers at a time in shared memory; every thread owns two sums. Groups are then added in order. The sum of a row
- * depends only on its own values and weights, not on other rows or on the distribution of the work.
+ * Centers are split into groups of 2048. A thread block has 32 rows, 16 columns and one group. It goes through the
+ * group 64 centers at a time in shared memory; every thread owns two sums. Groups are then added in order. The sum of a
+ * row depends only on its own values and weights, not on other rows or on the distribution of the work.
  */
 #include "backends/cuda/device/elements.cuh"
 #include "backends/cuda/device/launch.h"
@@ -16,8 +16,8 @@ int64_t mrc_multiply_weights_groups(int64_t cols)
     return (cols + GROUP - 1) / GROUP;
 }
 
-/* Grid (blocks of rows, groups, blocks of columns); 256 threads. Thread `lane` of the eight of a row has columns lane
-   and lane + 8. Elements outside the matrices are loaded as 0. */
+/* Grid (blocks of rows, groups, blocks of columns); 256 threads. A row has eight threads; thread number `lane` of a row
+   has columns lane and lane + 8. Elements outside the matrices are loaded as 0. */
 template <typename T> static __global__ void multiply_weights(mercer_matrix k, mercer_matrix w, double *parts)
 {
     __shared__ T values[ROWS][DEPTH + 1];

@@ -86,8 +86,8 @@ static __device__ __forceinline__ void mix_two(double *to, double a, double b, d
     *to = mrc_two_products_f64(share, a, 1 - share, b);
 }
 
-/* The table is copied to shared memory, because the threads of a warp look up distant entries. One thread per four
-   elements. */
+/* The table is copied to shared memory, because the threads of a warp look up distant entries. A thread computes four
+   elements at a time. */
 template <typename T>
 static __global__ void add_noise_rows(mercer_matrix to, mercer_matrix from, const int16_t *atoms, uint64_t seed,
                                       const int64_t *sequences, uint64_t first, double sigma)

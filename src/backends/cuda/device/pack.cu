@@ -12,8 +12,8 @@
 #include "backends/cuda/device/elements.cuh"
 #include "backends/cuda/device/launch.h"
 
-/* Rows as T: float, double, or signed char for bytes, which ignores the origin. Sums are exact for bytes and unused
-   otherwise. */
+/* Packs rows as T: float, double, or signed char for bytes, for which the origin is ignored. Sums are exact for bytes
+   and unused for the other types. */
 template <typename T>
 static __global__ void pack(mercer_matrix x, const double *origin, int64_t width, T *rows, double *norms, double *sums)
 {

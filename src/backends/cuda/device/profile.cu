@@ -16,7 +16,7 @@
 #include "backends/cuda/device/launch.h"
 #include "kernels/formulas.h"
 
-/* Kernel argument, passed by value: the job and constants derived from it. */
+/* Argument of the CUDA kernels, passed by value: the job and constants derived from it. */
 struct profile : mrc_profile_job {
     bool wide, bytes, in_float;
     float scale; /* mrc_float_scale of the kernel */
@@ -68,7 +68,7 @@ template <typename Dot> static __device__ double dot_of(const profile &p, int64_
     return p.split ? dot * (p.x_sums[i] * p.z_sums[j]) : dot; /* powers of two */
 }
 
-/* Returns the squared distance or, if p.direct, the sum of |differences|^norm, which dot already is. */
+/* Returns the squared distance or, if p.direct, dot itself, which is the sum of |differences|^norm. */
 static __device__ double sqdist(const profile &p, int64_t i, int64_t j, double dot)
 {
     if (p.direct) return dot;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Finds the first element of a matrix that is not finite, and the largest magnitude of the others. Both are compared as
- * integers (magnitudes of doubles are ordered like their bits), so atomics give the same result in any order.
+ * Finds the first element of a matrix that is not finite, and the largest magnitude of the finite elements. Both are
+ * compared as integers (magnitudes of doubles are ordered like their bits), so atomics give the same result in any
+ * order.
  */
 #include "backends/cuda/device/elements.cuh"
 #include "backends/cuda/device/launch.h"

@@ -5,7 +5,7 @@
  *   a f = high + low, f a power of two that scales the largest entry to 2^10 .. 2^11
  *
  * Three parts are stored side by side or one below the other: low, high, high of the left factor and high, low, high of
- * the right one. Their product has every term except low low, the small ones first.
+ * the right factor. Their product contains every term except low low, the small terms first.
  */
 #include "backends/cuda/device/elements.cuh"
 #include "backends/cuda/device/launch.h"
@@ -20,7 +20,7 @@ static __global__ void find_top(mercer_matrix a, unsigned *top)
     if (threadIdx.x % 32 == 0) atomicMax(top, __float_as_uint(largest));
 }
 
-/* Replaces the largest entry by its power of two, in place. */
+/* Replaces the largest entry, in place, by the power of two that scales it to 2^10 .. 2^11. */
 static __global__ void find_factor(float *factor)
 {
     int exponent = 0;

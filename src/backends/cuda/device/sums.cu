@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sums over rows and columns, in double. The split of the rows into parts depends only on their number. Within a part
- * every thread adds its rows in order; then threads and parts are added in a fixed order. So two runs are bitwise
- * identical, without atomics.
+ * Sums over rows and columns, in double. The split of the rows into parts depends only on the number of rows. Within a
+ * part every thread adds its rows in order. The sums of the threads and of the parts are then added in a fixed order,
+ * without atomics, so two runs are bitwise identical.
  *
  *   column_sums   out_j = factor sum_i x_ij y_ij        row_sqnorms   norms_i = sum_j x_ij^2
+ *   row_losses    error, size and right of mrc_row_loss, per row
  */
 #include "backends/cuda/device/elements.cuh"
 #include "backends/cuda/device/launch.h"

@@ -6,7 +6,7 @@
  *   L L' = A, w <= 64 rows, column by column; four threads share the inner product of a row of L and the pivot row.
  *   M = L^-1 by forward substitution, four threads per column.
  *
- * One thread block per matrix: w^3/3 fused multiply-adds each. The time is dominated by 2 w dependent steps.
+ * One thread block per matrix; each matrix takes w^3/3 fused multiply-adds. The 2 w dependent steps dominate the time.
  */
 #include "backends/cuda/device/elements.cuh"
 #include "backends/cuda/device/launch.h"

@@ -24,11 +24,12 @@ enum {
 /* Returns the factor from r^2 to the argument t of the half form (MRC_HALF_FORMS), or 0 if the kernel has no fused
    form. */
 double mrc_fused_scale(const mercer_kernel *kernel);
-/* Returns the power of two by which half rows are scaled: the bandwidth becomes 64 to 128 for any unit of the data. */
+/* Returns the power of two by which half rows are scaled: the scaled bandwidth is 64 to 128 for any unit of the
+   data. */
 double mrc_fused_unit(const mercer_kernel *kernel);
 
-/* Returns the columns needed for c outputs, two parts each, rounded up to a size of the instruction; 0 if c is too
-   large. */
+/* Returns the number of columns for c outputs of two parts each, rounded up to a size that the instruction supports; 0
+   if c is too large. */
 int mrc_fused_columns(int64_t c);
 /* Return p centers rounded up to whole tiles, and the number of units they are split into, which depends only on p. */
 int64_t mrc_fused_padded(int64_t p);
@@ -55,7 +56,7 @@ cudaError_t mrc_fused_pack_weights(cudaStream_t stream, mercer_matrix w, int col
 typedef struct mrc_fused_job {
     const mercer_kernel *kernel;
     int bytes;           /* whether rows are bytes; otherwise halves */
-    int64_t m, p, d, ld; /* ld: leading dimension of x and z in elements; rows are multiples of 16 bytes */
+    int64_t m, p, d, ld; /* ld: leading dimension of x and z in elements, a multiple of 16 bytes */
     const void *x, *z;   /* (m, ld), (p, ld) */
     const void *x_norms; /* x: (m rounded up to 256), z: (p rounded up to 256); float or int32 */
     const void *z_norms;
@@ -75,7 +76,7 @@ cudaError_t mrc_fused_add_units(cudaStream_t stream, const float *sums, int64_t 
 /* Computes y. Returns cudaErrorNotSupported if the device lacks the instructions or the kernel has no fused form. */
 cudaError_t mrc_fused_product(cudaStream_t stream, const mrc_fused_job *job);
 /* Computes only the saved values. weights (8, padded) must be allocated and finite and sums (units, m, 8) allocated,
-   but the sums are not used. */
+   but the sums are not meaningful. */
 cudaError_t mrc_fused_evaluate(cudaStream_t stream, const mrc_fused_job *job);
 
 /* ---- device/tiles.cu: the product by tiles, around cuBLAS; rows and norms come from mrc_fused_pack_half ---------- */

@@ -6,9 +6,10 @@
  *   K (128, 256) = profile(S)         in the registers of S, then as halves
  *   Y_b (128, N) += K (W_hi | W_lo)_t wgmma with K in registers; Y stays in registers for all tiles of the unit
  *
- * 384 threads: one warp group loads data, two compute 64 rows each. The buffered stages allow the two to get out of
- * step, so that one uses the tensor cores while the other evaluates the profile. The two blocks of a cluster work on
- * neighboring rows of X and the same centers: each loads half of a tile of Z and both receive it.
+ * 384 threads: one warp group loads data, and two warp groups compute 64 rows each. The buffered stages allow these two
+ * groups to get out of step, so that one uses the tensor cores while the other evaluates the profile. The two blocks of
+ * a cluster work on neighboring rows of X and the same centers: each block loads half of a tile of Z, and both blocks
+ * receive both halves.
  *
  * K is scaled by 2^15, because functions of the distance are at most 1 and halves go down to 2^-24.
  */
@@ -256,7 +257,7 @@ static __device__ __forceinline__ void multiply_weights(const Rows &rows, typena
 }
 
 /* Computes the sums of 64 rows over the tiles of a unit. In the layout of wgmma a warp has 16 rows, and thread t of a
-   quad has columns 8 j + 2 t and 8 j + 2 t + 1 of rows `row` and `row` + 8. */
+   quad (four neighboring lanes) has columns 8 j + 2 t and 8 j + 2 t + 1 of rows `row` and `row` + 8. */
 template <int KERNEL, int COLUMNS, bool KEEP, typename Rows>
 static __device__ __forceinline__ void compute(const fused_arguments &job, uint32_t stages, uint32_t weights,
                                                const char *norms, uint32_t marks, int row_block, int unit,
@@ -333,7 +334,7 @@ static __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS
     }
     __syncthreads();
     cluster_sync();
-    /* Registers move from the loading group to the others: 128 x 40 + 256 x 232 = 64,512 of the 65,536 registers. */
+    /* Registers move from the loading group to the two others: 128 x 40 + 256 x 232 = 64,512 of 65,536 registers. */
     if (threadIdx.x < 128) {
         asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
         if (threadIdx.x == 0)

@@ -37,7 +37,8 @@ static bool make_map(CUtensorMap *map, encode_function encode, CUtensorMapDataTy
                   CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }
 
-/* Launches one variant. Its shared memory exceeds the 48 KB that a kernel has by default, so the limit is raised. */
+/* Launches one variant. A variant needs more than the 48 KB of shared memory that a kernel has by default, so the limit
+   is raised. */
 template <int KERNEL, int COLUMNS, bool KEEP, typename Rows>
 static cudaError_t launch_form(cudaStream_t stream, const mrc_fused_job *job, const CUtensorMap *maps,
                                const fused_arguments &arguments)

@@ -4,7 +4,7 @@
  *
  *   rows     x - o rounded once to half; norms of the rounded rows, times scale (1 - 2^-20): products of 16-bit rows
  *            have an error of about 2^-22 |x||z|, so smaller distances count as 0, and equal rows get exactly r = 0
- *   weights  w f = high + low with f a power of two that scales the largest of a column to 2^10 .. 2^11
+ *   weights  w f = high + low with f a power of two that scales the largest weight of a column to 2^10 .. 2^11
  *   sums     y = 2^-15 sum_units (high + low) / f, in double and in order
  */
 #include "backends/cuda/device/elements.cuh"
@@ -48,8 +48,8 @@ int64_t mrc_fused_padded(int64_t p)
     return (p + MRC_FUSED_CENTERS - 1) / MRC_FUSED_CENTERS * MRC_FUSED_CENTERS;
 }
 
-/* Up to 512 tiles there are at most 32 units, with as many tiles as that requires. More tiles make more units of 16
-   tiles, so a float sum has at most 4096 terms. */
+/* Up to 512 tiles are divided into at most 32 units. More tiles are divided into more units, of 16 tiles each, so a
+   float sum has at most 4096 terms. */
 int64_t mrc_fused_units(int64_t p)
 {
     int64_t tiles = mrc_fused_padded(p) / MRC_FUSED_CENTERS, each = (tiles + 31) / 32;
@@ -120,8 +120,8 @@ static __global__ void find_tops(mercer_matrix w, unsigned *tops)
     atomicMax(&tops[column], __float_as_uint(top));
 }
 
-/* The exponent is limited, because the power of two must fit a float. Weights below 2^-100 are therefore scaled to
-   less. */
+/* The exponent is limited, because the power of two must fit a float. Columns whose largest weight is below 2^-101 are
+   therefore scaled to less than 2^10. */
 static __global__ void find_factors(float *factors, int64_t c)
 {
     int64_t k = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;

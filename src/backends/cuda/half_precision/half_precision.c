@@ -4,7 +4,7 @@
  * to half once, centered, in units of the bandwidth) or bytes (exact distances), float weights.
  *
  *   Y = K(X, Z) W     for each block of up to 65,536 rows of X and up to 16 columns of W: one fused kernel (fused.h);
- *                     for more columns, or on GPUs without its instructions: tiles (half_tiles.c)
+ *                     for more columns, or on GPUs other than Hopper: tiles (half_tiles.c)
  *
  * Scratch: Z and a block of X as halves, and (units, rows, columns) partial sums.
  */
@@ -212,9 +212,9 @@ mercer_status mrc_cuda_half_matmul(mrc_backend *backend, const mrc_pair *pair, c
     return run_half_product(&self, w, y, add, NULL);
 }
 
-/* On Hopper, saves whole tiles of 256 columns, as many as fit the buffer; other GPUs save nothing. The rows are rounded
-   up to a size that cuBLAS multiplies fast, so the buffer holds fewer columns than its bytes suggest. kept->columns
-   does not count padding. */
+/* On Hopper, saves whole tiles of 256 columns, as many as fit the buffer; other GPUs save nothing. The number of rows
+   is rounded up to a size that cuBLAS multiplies fast, which leaves space for fewer columns. kept->columns does not
+   count padding. */
 mercer_status mrc_cuda_half_forward(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
                                     const mercer_matrix *f, mrc_cached_block *kept)
 {

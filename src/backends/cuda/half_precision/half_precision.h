@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * backends/cuda/half_precision: products that round points and kernel values to half precision, if the pair
- * allows it: one fused kernel on Hopper (fused.h), tiles around cuBLAS on other GPUs and for many columns.
+ * backends/cuda/half_precision: products that round points and kernel values to half precision, if the pair allows
+ * rounding. They use one fused kernel on Hopper (fused.h), and tiles around cuBLAS on other GPUs and for many columns.
  * Also products of float matrices that are split into halves (split_gemm.c). This header declares the operands that the
  * kernel products share.
  */
@@ -10,9 +10,9 @@
 
 #include "backends/cuda/cuda.h"
 
-/* The backend's packed rows (packed.c), owned by the caller of pack_create. The kernel is only referred to, so it must
-   live longer. On the device: values (rows, ld) in bytes or halves; norms, int32 or float, padded to whole tiles;
-   origin (d) f64, NULL for bytes and for 0. */
+/* The backend's packed rows (packed.c), owned by the caller of pack_create. The kernel is not copied, so it must
+   outlive this struct. On the device: values (rows, ld) in bytes or halves; norms, int32 or float, padded to whole
+   tiles; origin (d) f64, or NULL for bytes and if the origin is 0. */
 struct mrc_packed {
     const mercer_kernel *kernel;
     bool bytes;
@@ -20,7 +20,7 @@ struct mrc_packed {
     void *values, *norms, *origin;
 };
 
-/* Returns whether products use these rows as bytes rather than converted to halves. */
+/* Returns whether products use these rows as bytes instead of converting them to halves. */
 bool mrc_half_precision_takes_bytes(const mrc_backend *backend, const mercer_matrix *points);
 /* Returns the leading dimension of packed rows of d features, in elements. */
 int64_t mrc_half_precision_ld(int64_t d);
@@ -48,7 +48,8 @@ mercer_status mrc_half_precision_make(mrc_half_precision *self, int64_t rows);
 /* Packs rows first .. first + count - 1 of a side, unless they are packed already, and makes them the rows in use. */
 mercer_status mrc_half_precision_use(mrc_half_precision *self, mrc_half_side *side, int64_t first, int64_t count);
 
-/* Returns the leading dimension, in elements, of saved values of p centers: they are stored in whole tiles. */
+/* Returns the leading dimension, in elements, of the saved kernel values of p centers, which are stored in whole
+   tiles. */
 int64_t mrc_half_cached_width(const mrc_cached_block *kept, int64_t p);
 
 /* Computes Y = K(X, Z) W, or Y += if add, with W and Y on the device (half_tiles.c). kept: NULL or, on Hopper, where

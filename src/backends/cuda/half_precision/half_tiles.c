@@ -3,8 +3,8 @@
  * Products in half precision for many columns of W, and for GPUs without the instructions of the fused kernel: K for
  * 8192 rows and 16,384 centers at a time is stored as halves, then multiplied by both parts of W with cuBLAS.
  *
- *   K   on Hopper from the fused kernel, which stores it; on other GPUs X Z' with cuBLAS, then the profile (tiles.cu).
- *       Columns that are saved for the transposed product are computed in their final place, all of them at once
+ *   K   on Hopper from the fused kernel, which stores K; on other GPUs X Z' with cuBLAS, then the profile (tiles.cu).
+ *       Columns that are saved for the transposed product are computed in their final place, all in one call
  *
  * Cost: 2 m p d + 4 m p c flops in half precision, and 4 m p bytes (12 m p on other GPUs). Scratch: 256 MB of tiles
  * (768 MB on other GPUs), Z as halves unless it is packed, W as halves.
@@ -33,7 +33,8 @@ static int64_t kept_columns(const tiles *self)
     return self->kept ? mrc_min(self->kept->columns, self->half->pair->z->rows) : 0;
 }
 
-/* Allocates the zero weights and unused sums with which the fused kernel only stores K. most: most centers per call. */
+/* Allocates zero weights and a buffer for sums that are not read: the fused kernel needs both even if only K is used.
+   most: maximum number of centers per call. */
 static mercer_status make_fused(tiles *self, int64_t rows, int64_t most)
 {
     mrc_backend *backend = self->half->backend;

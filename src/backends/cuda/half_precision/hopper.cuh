@@ -21,7 +21,7 @@ static __device__ __forceinline__ void barrier_init(uint32_t barrier, uint32_t a
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals));
 }
 
-/* Arrives, and adds to the bytes that must be copied before the phase of the barrier ends. */
+/* Arrives at the barrier, and adds `bytes` to the bytes that must be copied before the phase of the barrier ends. */
 static __device__ __forceinline__ void barrier_expect(uint32_t barrier, uint32_t bytes)
 {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
@@ -65,7 +65,7 @@ static __device__ __forceinline__ uint32_t cluster_rank(void)
     return rank;
 }
 
-/* Waits for all threads of the cluster; writes before it are visible after it. */
+/* Waits for all threads of the cluster; their writes before the call are visible after the call. */
 static __device__ __forceinline__ void cluster_sync(void)
 {
     asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");

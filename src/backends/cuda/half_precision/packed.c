@@ -30,7 +30,7 @@ mercer_status mrc_cuda_pack_create(mrc_backend *backend, mrc_packed **out, const
                                 cudaMemcpyAsync(packed->origin, origin, (size_t)like->cols * 8, cudaMemcpyHostToDevice,
                                                 mrc_cuda_of(backend)->stream),
                                 "copying the origin");
-    /* Norms after the last row are read, although their results are discarded. */
+    /* Norms after the last row are read, although the results for these rows are discarded. */
     mercer_matrix norms = mrc_view(packed->norms, 1, mrc_fused_padded(packed->rows + MRC_FUSED_CENTERS), MERCER_F32);
     norms.memory = MRC_CUDA;
     if (status == MERCER_OK) status = mrc_cuda_clear(backend, &norms);
@@ -49,7 +49,7 @@ void mrc_cuda_pack_free(mrc_backend *backend, mrc_packed *packed)
     mrc_free(backend->context, packed);
 }
 
-/* Overwrites packed rows in place, on the stream: products queued before still use the old rows. */
+/* Overwrites packed rows in place, on the stream: products that were queued before still use the old rows. */
 mercer_status mrc_cuda_pack_rows(mrc_backend *backend, mrc_packed *packed, int64_t first, const mercer_matrix *points)
 {
     mrc_cuda *cuda = mrc_cuda_of(backend);

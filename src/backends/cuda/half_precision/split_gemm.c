@@ -32,8 +32,8 @@ typedef struct split {
     float *sums, *left, *right; /* sums of the product; factors f of A, g of B */
 } split;
 
-/* Splitting reads and writes both factors, which pays only for large products with many columns. B must not be
-   transposed: each of its columns has its own factor. */
+/* Splitting reads and writes both factors, which pays off only for large products with many columns. B must not be
+   transposed, because each column of B has its own factor. */
 static bool pays(const mrc_gemm *job)
 {
     int64_t depth = job->transpose_a ? job->a->rows : job->a->cols;
