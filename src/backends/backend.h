@@ -55,7 +55,7 @@ typedef struct mrc_pair {
 
 /*
  * A buffer in which kernel_forward may cache columns of K(X, Z) for kernel_transpose. The caller provides memory of the
- * backend; the backend sets columns, the number of columns (of p) that it cached. The layout is (m, columns) in the
+ * backend; the backend sets columns to the number of cached columns of K, at most p. The layout is (m, columns) in the
  * dtype of W, or private to the backend if the backend sets opaque. With bytes == 0 nothing is cached: kernel_transpose
  * computes K again.
  */
@@ -151,7 +151,7 @@ struct mrc_backend_ops {
     mercer_status (*alloc)(mrc_backend *backend, void **out, int64_t bytes, const char *what);
     void (*free)(mrc_backend *backend, void *memory);
     mercer_status (*copy)(mrc_backend *backend, const mercer_matrix *to,
-                          const mercer_matrix *from); /* same type, any type to f32 or f64, or f32 to f16 */
+                          const mercer_matrix *from); /* of the same type, from any type to f32 or f64, f32 to f16 */
     mercer_status (*sync)(mrc_backend *backend);
 
     /* Y = K(X, Z) W, or Y += K(X, Z) W if add. W (p, c) and Y (m, c) f32 or f64. Y is untouched on failure, unless a
@@ -285,7 +285,7 @@ struct mrc_backend_ops {
     /* Round each element of X, f32 and in place, to 11 bits, ties to even. A suitable power of two times the element is
        then exactly representable in half precision. */
     mercer_status (*round_half)(mrc_backend *backend, const mercer_matrix *x);
-    mercer_status (*symmetrize)(mrc_backend *backend, const mercer_matrix *a); /* (n, n) f64 = (A + A') / 2 */
+    mercer_status (*symmetrize)(mrc_backend *backend, const mercer_matrix *a); /* A (n, n) f64 = (A + A') / 2 */
     mercer_status (*column_dots)(mrc_backend *backend, const mercer_matrix *x, const mercer_matrix *y, double *out);
     /* Compute the loss of every row of F and Y (m, c), f32 or f64, in double and in the order of the columns. With f
        and y multiplied by scale (c): error = sum (f - y)^2 and size = sum y^2. right: 1 if, after adding offset (c),
@@ -416,8 +416,8 @@ void mrc_clear_flags(const mercer_matrix *sums, int64_t rows, double *origin);
    all backends return the same signs. */
 void mrc_fix_signs(const mercer_matrix *vectors);
 
-/* Measure the speed of products of this shape. *out must be zeroed; kernel and shape must be checked, and the types in
-   shape set. */
+/* Measure the speed of products of this shape. The caller must have set *out to zeros, checked kernel and shape, and
+   set the types in shape. */
 mercer_status mrc_measure_speed(mrc_backend *backend, mercer_speed *out, const mercer_kernel *kernel,
                                 const mercer_shape *shape);
 

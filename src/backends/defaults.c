@@ -44,7 +44,8 @@ static void clear_rows(void *argument, int64_t piece, int worker)
     for (int64_t i = piece * CLEARED_ROWS; i < end && bytes > 0; i++) memset(mrc_row(matrix, i), 0, bytes);
 }
 
-/* In parallel because the first write to new memory is slow: the operating system clears each page first. */
+/* Rows are cleared in parallel, because the first write to new memory is slow: the operating system clears each page
+   first. */
 static mercer_status default_clear(mrc_backend *backend, const mercer_matrix *matrix)
 {
     mercer_matrix copy = *matrix;
@@ -314,8 +315,8 @@ static mercer_status default_scatter_add_rows(mrc_backend *backend, const mercer
     return MERCER_OK;
 }
 
-/* Evaluate as many rows of K at a time as the scratch space holds. They are multiplied before they are stored: the
-   product uses the values before they are rounded to the type of stored->k. */
+/* Evaluate as many rows of K at a time as the scratch space holds. The rows are multiplied before they are stored: the
+   product uses the values before rounding to the type of stored->k. */
 static mercer_status default_kernel_rows(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
                                          const mercer_matrix *y, const mrc_stored *stored)
 {

@@ -28,7 +28,7 @@
  *   rational-quadratic  (1 + s / (2 alpha b^2))^(-alpha - 1) / b^2
  *
  * Functions of a sum s = sum_k |x_k - z_k|^p (below) have the slope -p dphi/ds: the derivative in x_k is this slope
- * times -|x_k - z_k|^(p - 1) sign(x_k - z_k). For p = 2 it equals psi:
+ * times -|x_k - z_k|^(p - 1) sign(x_k - z_k). For p = 2 this slope equals psi:
  *
  *   laplace-l1  phi / b        exppower-l1, lpq  q t exp(-t) / s, t = (r/b)^q (q = gamma)
  *
@@ -164,7 +164,7 @@ MRC_HD double mrc_rational_quadratic_slope(const mercer_kernel *kernel, double s
 
 /* ---- Definitions: of the sum s = sum_k |x_k - z_k|^p >= 0 -------------------------------------------------------- */
 
-/* Returns size^p for size = |t|. Half powers need only a square root, which is faster than pow. */
+/* Returns size^p for size = |t|. The powers 1/2 and 3/2 need only a square root, which is faster than pow. */
 MRC_HD double mrc_power(double size, double p)
 {
     if (p == 1.5) return size * sqrt(size);

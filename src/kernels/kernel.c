@@ -15,7 +15,7 @@
     {{name, example, {__VA_ARGS__}}, MRC_KERNEL_##ID, ON_##ARGUMENT},
 const mrc_kernel_entry mrc_kernel_table[] = {MRC_KERNELS(ROW)};
 const int mrc_kernel_table_size = MRC_KERNEL_END - 1;
-_Static_assert((int)MRC_KERNEL_END <= (int)MERCER_KERNEL_CALLBACK_DISTANCE, "numbers of kernels and callbacks differ");
+_Static_assert((int)MRC_KERNEL_END <= (int)MERCER_KERNEL_CALLBACK_DISTANCE, "ids of kernels and callbacks must differ");
 
 const mrc_kernel_entry *mrc_kernel_find(int32_t id)
 {

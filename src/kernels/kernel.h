@@ -40,7 +40,8 @@ bool mrc_kernel_is_stationary(const mercer_kernel *kernel);
 double mrc_difference_power(double norm, double difference);
 double mrc_norm_root(double norm, double sum);
 bool mrc_kernel_is_callback(const mercer_kernel *kernel);
-/* Returns whether the kernel is a function of the angle (ntk, nngp), ill-conditioned for nearly parallel vectors. */
+/* Returns whether the kernel is a function of the angle (ntk, nngp), which is ill-conditioned for nearly parallel
+   vectors. */
 bool mrc_kernel_is_angular(const mercer_kernel *kernel);
 
 /* Sets *slope to the slope of a built-in kernel phi(r): -phi'(r) / r for the L2 distance r, -phi'(r) for the L1

@@ -6,8 +6,9 @@
  *   (tile_body.h); in other norms sum_k |x_k - z_k|^p from differences
  *
  * X (m, d), Z (p, d). Cost 2 m p d flops, m p comparisons; memory: a few tiles per worker. Each tile of 240 centers
- * yields its own minimum. Tiles are merged in order, and a later one wins only if it is smaller, so ties do not depend
- * on threads or on the split of X. Distances that differ by less than their rounding error may be ordered either way.
+ * yields its own minimum. Tiles are merged in order. A later minimum replaces an earlier one only if it is smaller, so
+ * ties do not depend on threads or on the split of X. Distances that differ by less than their rounding error may be
+ * ordered either way.
  */
 #include "backends/cpu/tile.h"
 

@@ -259,9 +259,9 @@ mercer_status mrc_cpu_kernel_of_sums(mrc_backend *backend, const mercer_kernel *
 
 /* ---- Column means ----------------------------------------------------------------------------------------------- */
 
-/* In double: mean_k = (1/m) sum_i x_ik. Rows are divided into at most 64 parts, depending only on the number of rows.
-   The parts are summed in parallel and added in order, so the result does not depend on the number of threads. Cost: m
-   d additions. */
+/* Column means in double: mean_k = (1/m) sum_i x_ik. Rows are divided into at most 64 parts; the division depends only
+   on the number of rows. The parts are summed in parallel, and their sums are added in order, so the result does not
+   depend on the number of threads. Cost: m d additions. */
 enum { MOST_PARTS = 64, FEWEST_ROWS = 256 };
 
 typedef struct mean_job {

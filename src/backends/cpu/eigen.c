@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Eigenvectors by LAPACK's dsyevr: tridiagonal reduction, then the q largest by MRRR. 4/3 n^3 + O(n^2 q) flops.
- * LAPACK reads a row-major matrix as its transpose, so symmetric matrices need no conversion.
+ * Eigenvectors by LAPACK's dsyevr: tridiagonal reduction, then the q largest eigenpairs by MRRR. 4/3 n^3 + O(n^2 q)
+ * flops. LAPACK reads a row-major matrix as its transpose, so symmetric matrices need no conversion.
  */
 #include "backends/cpu/cpu.h"
 #include "core/matrix.h"

@@ -37,7 +37,7 @@ static int block_size(int64_t n, int64_t block)
 
 /* ---- Triangles ----------------------------------------------------------------------------------------------- */
 
-/* Solves L_kk X = B or L_kk' X = B, for the columns of B or for its rows. */
+/* A solve of L_kk X = B or L_kk' X = B. The right-hand sides are the columns of B or, if by_rows, its rows. */
 typedef struct triangle {
     const mrc_panel_ops *ops;
     const double *l;
@@ -128,7 +128,7 @@ static mercer_status solve_triangle(mrc_backend *backend, const mercer_matrix *l
 
 /* ---- Cholesky ------------------------------------------------------------------------------------------------ */
 
-/* Set *out to the block itself if it is f64, to a copy in double in `room` if it is f32. */
+/* Set *out to the block itself if it is f64, or to a copy in double in `room` if it is f32. */
 static mercer_status open_block(mrc_backend *backend, const mercer_matrix *block, double *room, mercer_matrix *out)
 {
     *out = *block;

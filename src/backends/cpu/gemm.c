@@ -3,7 +3,7 @@
  * Dense products on the micro-kernels, C = alpha op(A) op(B) + beta C in float or double.
  *
  *   C_ij <- fma(alpha, S_0, beta C_ij),  C_ij <- fma(alpha, S_b, C_ij),   b = 1, 2, ...
- *   S_b = sum_k op(A)_ik op(B)_kj over the b-th 256 k, one chain of FMAs from 0
+ *   S_b = sum_k op(A)_ik op(B)_kj over the b-th block of 256 k, one chain of FMAs from 0
  *
  * Only this rule determines the rounding of an element: it does not depend on the position in C, the size of C, the
  * number of threads or the instruction set. Equal rows of op(A) give equal rows of the product. Everything else below
@@ -11,8 +11,9 @@
  *
  * Both factors are packed into panels, the left one for broadcasts (mr), the right one for vectors (nr):
  *
- *   broad    for 1024 columns, for 256 of the depth: pack the right side, shared by all workers; then pieces of rows in
- *            parallel, each of which packs its part of the left side (at most 240 rows, to fit the L2 cache)
+ *   broad    for each 1024 columns and each 256 indices of the depth: pack the right side, shared by all workers; then
+ *            pieces of rows in parallel, each of which packs its part of the left side (at most 240 rows, to fit the L2
+ *            cache)
  *   narrow   one side has few rows: pieces of the other side in parallel, each panel packed and used immediately, while
  *            it is in the L1 cache. The few rows are the left side; if they are the columns of C, the transpose of C is
  *            computed. With one or two such rows the time is that of reading the other side from memory once.
@@ -58,7 +59,7 @@ typedef struct gemm {
     side left, right;
     char *c;
     int64_t down, across; /* distance, in elements, between rows of C and between columns of C */
-    bool lower;           /* compute only entries with row >= column; the others are undefined */
+    bool lower;           /* compute only entries with row >= column; all other entries are undefined */
     char *shared;         /* broad: packed columns of the right side */
     char *spaces;         /* one struct space per worker */
     int64_t space_bytes, left_bytes, panel_bytes;
@@ -150,7 +151,7 @@ static void pack_side(const gemm *self, const side *from, int64_t first, int64_t
     interleave(self, width, staging, deep, panel);
 }
 
-/* C = alpha tile + beta C for the first part of the depth, C += alpha tile for the others. */
+/* C = alpha tile + beta C for the first part of the depth, C += alpha tile for the other parts. */
 static void blend(const gemm *self, int64_t rows, int64_t columns, int64_t width, const void *tile, void *c)
 {
     const mrc_panel_ops *ops = self->uk->panel;
@@ -376,7 +377,8 @@ static mercer_status run_gemm(gemm *self, mrc_backend *backend)
 }
 
 /* Describe the product to the driver; empty products and alpha = 0 need no micro-kernel. The left side has the rows of
-   op(A), which are contiguous unless A is transposed; the right side has the columns of op(B), contiguous if B is. */
+   op(A), which are contiguous unless A is transposed. The right side has the columns of op(B), which are contiguous if
+   B is transposed. */
 static mercer_status start_gemm(mrc_backend *backend, const mrc_gemm *job, bool lower)
 {
     const mrc_ukernels *uk = &((mrc_cpu *)backend->state)->uk;

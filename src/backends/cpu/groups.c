@@ -5,7 +5,8 @@
  * comparison instead of L multiplications.
  *
  *   before_k = the largest index of a nonzero feature, over the rows in which k is the next nonzero feature
- *   groups   features s .. e with before_k < s for all k: starting at the first feature, each as long as possible
+ *   groups   features s .. e with before_k < s for all k in s .. e; formed from the first feature on, each as long as
+ *            possible
  *
  * The omitted terms are products with 0 or differences of zeros. They change no bit of a chain that starts at 0, except
  * the sign of a sum that has become -0. A distance does not depend on that sign, but functions of the inner product
@@ -27,7 +28,7 @@
 
 enum {
     LEAST_FEATURES = 8,          /* minimum number of features for a search */
-    MOST_FEATURES = 1 << 24,     /* feature indices up to this are exact in float */
+    MOST_FEATURES = 1 << 24,     /* feature indices up to this number are exact in float */
     LEAST_ROWS = 96,             /* minimum rows of X for which a search pays off */
     LEAST_ROWS_DIFFERENCES = 24, /* the same for sums of differences, which take longer than products */
     SOME_ROWS = 32,              /* number of rows of Z in the first sample */

@@ -4,7 +4,7 @@
  *
  *   group 2: int16 values, both sides                        norms_r = sum_k x_rk^2  (int32, exact)
  *   group 4: bytes; the Z side is shifted by -128 to become signed, and start_r = 128 sum_k x_rk on the X side undoes
- *            it: sum x (z - 128) + 128 sum x = sum x z
+ *            this shift: sum x (z - 128) + 128 sum x = sum x z
  *   group 64: unmodified bytes; the Z side stores 64 features of a row together, the X side 4
  *   group 8: unmodified bytes, for sums of absolute differences
  */

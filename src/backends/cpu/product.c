@@ -25,8 +25,8 @@
 
 #include <string.h>
 
-/* When tiles are the parallel pieces: number of tiles per thread, or total number of doubles in their sums, before the
-   sums are added up. */
+/* When tiles are the parallel pieces, a group of tiles is processed before their sums are added up. A group has at
+   least TILES_IN_FLIGHT tiles per thread, and more if all its sums then have at most SUMS_IN_FLIGHT doubles. */
 enum { TILES_IN_FLIGHT = 4, SUMS_IN_FLIGHT = 1 << 16 };
 /* Approximate number of rows of Z from which the origin is computed; of rows that are checked for flags; and of rows
    that decide whether the check is necessary. */

@@ -4,7 +4,8 @@
  * are read once and in place.
  *
  *   Y = K W    rows in parallel, 32 at a time; 512 of their columns and the packed weights of these columns stay in L1
- *   Y = K' W   strips of 16 or 32 columns in parallel, all their sums in registers; 512 rows, then added in double
+ *   Y = K' W   strips of 16 or 32 columns in parallel, all their sums in registers; sums over 512 rows are added in
+ *              double
  *
  * 2 m p c flops and m p values from memory: on processors with AVX-512 both take the same time for c of about 10. BLAS
  * would pack K, which costs more than the product. Sums consist of 16 float chains of at most 1024 products each

@@ -198,8 +198,9 @@ static double TYPED(argument_at)(const mrc_product *product, const mrc_space *sp
     return product->bytes && !product->on_distance ? space->dots[at] : (double)((const REAL *)space->values)[at];
 }
 
-/* Call the user's function once for the whole panel of the tile. Its block is row-major, one row per row of X:
-   (x_count, z_count), and contains distances or inner products in double. Return false if it reports failure. */
+/* Call the user's function once for the whole panel of the tile. The block of values is row-major, one row per row of
+   X: (x_count, z_count), and contains distances or inner products in double. Return false if the function reports
+   failure. */
 static bool TYPED(map_callback)(const mrc_product *product, mrc_space *space, const mrc_tile_position *place)
 {
     REAL *values = space->values;

@@ -18,7 +18,7 @@
 #include <stdatomic.h>
 
 /* MRC_CUDA_NAME: capacity of a string with the device's name, up to 255 characters, and its compute capability. */
-enum { MRC_CUDA_NAME = 320, MRC_CUDA_WIDE = 17 /* fewest columns of W for half-precision products by tiles */ };
+enum { MRC_CUDA_NAME = 320, MRC_CUDA_WIDE = 17 /* minimum columns of W for half-precision products by tiles */ };
 
 /* A block of device memory and its size as counted by the context. */
 typedef struct mrc_cuda_block {
@@ -194,7 +194,7 @@ mercer_status mrc_cuda_dots(mrc_backend *backend, mrc_cuda_arithmetic arithmetic
 
 /* ---- cuda_differences.c ------------------------------------------------------------------------------------------ */
 
-/* Returns whether one kernel can compute Y = K(X, Z) W from differences. */
+/* Returns whether a single CUDA kernel can compute Y = K(X, Z) W from differences. */
 bool mrc_cuda_uses_differences(const mrc_pair *pair, const mercer_matrix *w, const mercer_matrix *y);
 /* Computes Y = K(X, Z) W, or Y += if add. k (m, columns) f32, on the device: receives the first columns of K; columns
    may be 0. */

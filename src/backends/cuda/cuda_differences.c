@@ -137,7 +137,7 @@ static mercer_status pack_differences(job *self, const mercer_matrix *points, in
     return MERCER_OK;
 }
 
-/* sums += K W for the packed rows and centers. k receives their saved kernel values; may have no columns. */
+/* sums += K W for the packed rows and centers. k receives the kernel values to save; k may have no columns. */
 static mercer_status add_centers(job *self, const mercer_matrix *w, const mercer_matrix *sums, const mercer_matrix *k)
 {
     mrc_backend *backend = self->backend;

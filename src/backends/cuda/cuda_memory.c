@@ -96,8 +96,8 @@ void mrc_cuda_release_all(mrc_backend *backend)
     if (cuda->stream) cudaStreamSynchronize(cuda->stream);
 }
 
-/* Kernels cannot return a status, so a coordinate outside the range of halves sets a flag in mapped memory. It is
-   reported here, once, and cleared. */
+/* Kernels cannot return a status, so a coordinate outside the range of halves sets a flag in mapped memory. This
+   function reports the flag once and clears it. */
 mercer_status mrc_cuda_sync(mrc_backend *backend)
 {
     mrc_cuda *cuda = mrc_cuda_of(backend);

@@ -146,7 +146,8 @@ static mercer_status prepare_product(job *self, mrc_backend *backend, mrc_scope 
     return mrc_cuda_scratch(backend, &self->sums, rows, self->w.cols, MERCER_F64);
 }
 
-/* Returns whether rows are packed as two halves. Sums of differences never are: they need the coordinates. */
+/* Returns whether rows are packed as two halves. Rows for sums of differences never are, because the sums need the
+   coordinates. */
 static int splits(const job *self)
 {
     return !self->direct && mrc_splits(self->arithmetic, self->width);
@@ -154,8 +155,8 @@ static int splits(const job *self)
 
 /* ---- One block ----------------------------------------------------------------------------------------------- */
 
-/* Packs rows first .. first + rows - 1 of a side, from the host by way of the staging buffer. out->points refers to the
-   same rows unpacked, for pairs that are recomputed. */
+/* Packs rows first .. first + rows - 1 of a side; rows on the host go through the staging buffer. out->points refers to
+   the same rows unpacked, for pairs that are recomputed. */
 static mercer_status pack_points(job *self, packed *out, const mercer_matrix *points, int64_t first, int64_t rows)
 {
     out->points = mrc_rows(points, first, rows);

@@ -50,7 +50,7 @@ mercer_status mrc_cuda_queue_copy(mrc_backend *backend, const mercer_matrix *to,
 }
 
 /* Copies elements of one dtype between any memories. If exactly one side is on the host, the copy goes through the
-   ring; up to MRC_CUDA_RING_PART bytes to the device it does not wait. */
+   ring. A copy of up to MRC_CUDA_RING_PART bytes to the device does not wait. */
 static mercer_status move_operand(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from)
 {
     int64_t bytes = to->rows * to->cols * mrc_dtype_size(to->dtype);
@@ -112,8 +112,8 @@ mercer_status mrc_cuda_download(mrc_backend *backend, void *host, const void *de
     return bytes > 0 ? move_operand(backend, &to, &from) : mrc_cuda_sync(backend);
 }
 
-/* Equal types are moved without a kernel, unless the rows of a view overlap (ld < cols): 2-D copies of the driver do
-   not accept overlapping rows. */
+/* Matrices of equal type are copied without a kernel, unless the rows of a view overlap (ld < cols): 2-D copies of the
+   driver do not accept overlapping rows. */
 mercer_status mrc_cuda_copy(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from)
 {
     mercer_matrix target, source;

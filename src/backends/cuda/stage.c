@@ -225,9 +225,9 @@ static mercer_status send(mrc_backend *backend, mrc_cuda_slot *slot, const merce
     return MERCER_OK;
 }
 
-/* Order of events: the last slot is marked as used on the compute stream; the host waits until the page-locked buffer
-   of this slot is free; the copy stream waits for the computation that used its device buffer; the compute stream waits
-   for the new copy. */
+/* Order of events: the previous slot is marked as used on the compute stream. The host waits until the page-locked
+   buffer of the new slot is free. The copy stream waits for the computation that used the device buffer of the new
+   slot. The compute stream waits for the new copy. */
 mercer_status mrc_cuda_stage(mrc_backend *backend, const mercer_matrix *matrix, mercer_matrix *out)
 {
     mrc_cuda *cuda = mrc_cuda_of(backend);
@@ -240,7 +240,7 @@ mercer_status mrc_cuda_stage(mrc_backend *backend, const mercer_matrix *matrix, 
                   *last = &cuda->slots[(cuda->turn + MRC_CUDA_SLOTS - 1) % MRC_CUDA_SLOTS];
     mrc_cuda_select(backend);
     MRC_TRY(grow_slot(backend, slot, matrix->rows * matrix->cols * mrc_dtype_size(matrix->dtype)));
-    /* All work that uses the last slot has been queued: callers queue it before the next call of stage. */
+    /* All work that uses the previous slot has been queued: callers queue it before the next call of stage. */
     MRC_CUDA_TRY(backend, cudaEventRecord(last->used, cuda->stream));
     MRC_CUDA_TRY(backend, cudaEventSynchronize(slot->ready)); /* the page-locked buffer has been read */
     MRC_CUDA_TRY(backend, cudaStreamWaitEvent(cuda->copies, slot->used, 0));

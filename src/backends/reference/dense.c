@@ -16,7 +16,7 @@
 #include <float.h>
 #include <math.h>
 
-/* Far above the usual 6 to 10 sweeps; a matrix that needs more is an error. */
+/* Maximum number of sweeps, far above the usual 6 to 10; a matrix that needs more is an error. */
 enum { JACOBI_SWEEPS = 60 };
 
 static double *row_f64(const mercer_matrix *a, int64_t i)
@@ -114,7 +114,7 @@ mercer_status mrc_default_eigen_top(mrc_backend *backend, const mercer_matrix *a
                     (int)JACOBI_SWEEPS);
 }
 
-/* Row i needs the rows before it only. `sum > 0` is false for NaN, so a NaN in A ends the factorization as well. */
+/* Row i needs only the rows before it. `sum > 0` is false for NaN, so a NaN in A ends the factorization as well. */
 mercer_status mrc_default_cholesky(mrc_backend *backend, const mercer_matrix *a, int64_t *bad)
 {
     (void)backend;

@@ -9,9 +9,9 @@
  *       for each feature              micro-kernel `features`, only on rows with nonzero values if these are few
  *   add the sums of the blocks, in order
  *
- * Cost: 3 flops per pair and feature, or per nonzero value; 3 flops per pair. Memory: d (p + 64) numbers, d doubles per
- * block of 32 rows, and 33 x 512 and d x 33 numbers per worker. A feature of a block is summed in chains of at most 256
- * terms in the type of the points, then in double.
+ * Cost: 3 flops per pair and feature, for features with few nonzero values only per pair with a nonzero value, plus 3
+ * flops per pair. Memory: d (p + 64) numbers, d doubles per block of 32 rows, and 33 x 512 and d x 33 numbers per
+ * worker. A feature of a block is summed in chains of at most 256 terms in the type of the points, then in double.
  */
 #include "backends/cpu/cpu.h"
 #include "core/matrix.h"

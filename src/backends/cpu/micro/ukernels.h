@@ -29,10 +29,10 @@ typedef void mrc_sad_u8_fn(int64_t groups, const void *a, const void *b, float *
 
 /*
  * Layout of packed rows with groups of adjacent features that have at most one nonzero value. A group takes one element
- * for that value and another one for the index of its feature, -1 if all are 0. A row contains its `values` values
- * first, then the indices of its groups. lengths: (count, 2), alternating numbers of ungrouped features and of groups,
- * in the order of the features. For sums of differences, the values of a group are positive, and all nonzero values of
- * a feature are equal.
+ * for that value and another element for the index of its feature, -1 if all values of the group are 0. A row contains
+ * its `values` values first, then the indices of its groups. lengths: (count, 2), alternating numbers of ungrouped
+ * features and of groups, in the order of the features. For sums of differences, the values of a group are positive,
+ * and all nonzero values of a feature are equal.
  */
 typedef struct mrc_runs {
     const int32_t *lengths;
@@ -195,7 +195,8 @@ typedef struct mrc_panel_ops {
        l[j * down + k * across], x_j = (x_j - L_j0 x_0 - L_j1 x_1 - ...) / L_jj, one chain of FMAs. Negative steps read
        a transposed triangle from its last row. */
     void (*solve)(int64_t n, int64_t width, const double *l, int64_t down, int64_t across, double *x);
-    /* ntk or nngp of inner products with one row of squared norm `down`; the other norms are across[i] */
+    /* Compute ntk or nngp from the inner products of one row, with squared norm `down`, with other rows, with squared
+       norms across[i]. */
     void (*angular)(const mrc_map *map, int64_t count, const double *dots, const double *across, double down,
                     double *out);
 } mrc_panel_ops;

@@ -124,7 +124,7 @@ static __device__ __forceinline__ void sum_pairs(float &s0, float &s1, float &s2
         : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(ones[0]), "r"(ones[1]));
 }
 
-/* Sums the rows of a tile, one warp per tile: row 8 r + n of the tile is row r of the left operand, pair n. */
+/* Sums the rows of a tile, one warp per tile: row 8 r + n of the tile is pair n in row r of the left operand. */
 static __global__ void sum_rows(const uint32_t *tiles, int64_t words, float *sums)
 {
     const int row = threadIdx.x / 4 * 8, t = threadIdx.x % 4;

@@ -113,9 +113,9 @@ static inline int mrc_splits(mrc_cuda_arithmetic arithmetic, int64_t features)
 }
 
 /*
- * Packs rows (rows, width) = x - origin (NULL: 0) in the arithmetic, with zeros after the last column; norms (rows) =
- * |row|^2. Bytes become signed by subtracting 128 instead of an origin; sums (rows) then receives the sum of each row.
- * split: the result of mrc_splits.
+ * Packs rows (rows, width) = x - origin (NULL: 0) in the element type of the arithmetic, with zeros after the last
+ * column; norms (rows) = |row|^2. Bytes become signed by subtracting 128 instead of an origin; sums (rows) then
+ * receives the sum of each row. split: the result of mrc_splits.
  */
 cudaError_t mrc_launch_pack(cudaStream_t stream, mrc_cuda_arithmetic arithmetic, int split, mercer_matrix x,
                             const double *origin, int64_t width, void *rows, double *norms, double *sums);
@@ -174,7 +174,8 @@ int mrc_difference_most_columns(size_t shared_bytes);
    word per row. */
 cudaError_t mrc_launch_pack_tiles(cudaStream_t stream, mrc_cuda_arithmetic arithmetic, mercer_matrix x,
                                   const double *origin, double unit, int *overflow, void *tiles);
-/* Packs W to out (mrc_difference_rows, mrc_difference_columns) in the order the product reads it; up to 64 columns. */
+/* Packs W to out (mrc_difference_rows, mrc_difference_columns) in the order in which the product reads W; up to 64
+   columns. */
 cudaError_t mrc_launch_pack_tile_weights(cudaStream_t stream, mrc_cuda_arithmetic arithmetic, mercer_matrix w,
                                          float *out);
 

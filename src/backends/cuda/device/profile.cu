@@ -34,7 +34,7 @@ static __device__ double of_inner(const mercer_kernel &kernel, double t, double 
     return kernel.id == MERCER_KERNEL_CALLBACK_INNER ? t : mrc_formula_of_inner(&kernel, t, xx, zz);
 }
 
-/* Only kernels in the table at build time: for others the formulas return NaN. */
+/* Accepts the kernels that were in the table at build time: for all others the formulas return NaN. */
 bool mrc_cuda_knows_kernel(int32_t id)
 {
     return id > MRC_KERNEL_NONE && id < MRC_KERNEL_END;
@@ -65,7 +65,7 @@ static __device__ double exact_inner(const profile &p, int64_t i, int64_t j)
 template <typename Dot> static __device__ double dot_of(const profile &p, int64_t i, int64_t j)
 {
     double dot = (double)((const Dot *)p.dots)[i * p.dots_ld + j];
-    return p.split ? dot * (p.x_sums[i] * p.z_sums[j]) : dot; /* powers of two */
+    return p.split ? dot * (p.x_sums[i] * p.z_sums[j]) : dot; /* exact: powers of two */
 }
 
 /* Returns the squared distance or, if p.direct, dot itself, which is the sum of |differences|^norm. */

@@ -73,8 +73,8 @@ static cudaError_t launch_kernel(cudaStream_t stream, const mrc_fused_job *job, 
 }
 
 /* Creates the maps of X, Z and the packed weights and launches the variant for the kernel function. type, size: element
-   type of the rows and its bytes. Row blocks are rounded up to whole clusters; rows after the last one are read as 0
-   and not stored. */
+   type of the rows and its bytes. Row blocks are rounded up to whole clusters; rows after the last one are read as 0,
+   and their sums are not stored. */
 template <typename Rows>
 static cudaError_t launch_fused(cudaStream_t stream, const mrc_fused_job *job, CUtensorMapDataType type, int size)
 {

@@ -2,8 +2,8 @@
 /*
  * backends/cuda/half_precision: products that round points and kernel values to half precision, if the pair allows
  * rounding. They use one fused kernel on Hopper (fused.h), and tiles around cuBLAS on other GPUs and for many columns.
- * Also products of float matrices that are split into halves (split_gemm.c). This header declares the operands that the
- * kernel products share.
+ * This folder also contains products of float matrices that are split into halves (split_gemm.c). This header declares
+ * the operands that the kernel products share.
  */
 #ifndef MRC_BACKENDS_CUDA_HALF_PRECISION_HALF_PRECISION_H
 #define MRC_BACKENDS_CUDA_HALF_PRECISION_HALF_PRECISION_H

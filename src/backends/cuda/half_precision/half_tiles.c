@@ -3,8 +3,9 @@
  * Products in half precision for many columns of W, and for GPUs without the instructions of the fused kernel: K for
  * 8192 rows and 16,384 centers at a time is stored as halves, then multiplied by both parts of W with cuBLAS.
  *
- *   K   on Hopper from the fused kernel, which stores K; on other GPUs X Z' with cuBLAS, then the profile (tiles.cu).
- *       Columns that are saved for the transposed product are computed in their final place, all in one call
+ *   K   On Hopper the fused kernel computes and stores K. On other GPUs cuBLAS computes X Z', and a profile kernel
+ *       (tiles.cu) converts the products to K. Columns that are saved for the transposed product are computed in their
+ *       final place, all in one call.
  *
  * Cost: 2 m p d + 4 m p c flops in half precision, and 4 m p bytes (12 m p on other GPUs). Scratch: 256 MB of tiles
  * (768 MB on other GPUs), Z as halves unless it is packed, W as halves.
@@ -114,7 +115,7 @@ static mercer_status evaluate_tiles(tiles *self, int64_t rows, int64_t first, in
     return MERCER_OK;
 }
 
-/* sums (rows, width) = K(X_b, Z_b) W_b for the first block of centers, += for the others. */
+/* sums (rows, width) = K(X_b, Z_b) W_b for the first block of centers, += for the other blocks. */
 static mercer_status add_centers(tiles *self, int64_t rows, int64_t first, int64_t cols, void *values, int64_t ld)
 {
     static const float one = 1, zero = 0;

@@ -102,7 +102,7 @@ static __device__ __forceinline__ void copy_bytes(uint32_t to, const void *from,
 
 /* ---- Matrix products ----------------------------------------------------------------------------------------- */
 
-/* Returns the descriptor of a wgmma operand: rows of 128 bytes in shared memory, swizzled like the copy engine's.
+/* Returns the descriptor of a wgmma operand: rows of 128 bytes in shared memory, swizzled as by the copy engine.
    Fields, in units of 16 bytes: address (bits 0 to 13), leading offset (16, unused when swizzled), offset between
    groups of eight rows (32); the swizzle of 128 bytes (62). The next 32 bytes of a row are at the descriptor + 2. */
 static __device__ __forceinline__ uint64_t operand_at(uint32_t address)

@@ -25,8 +25,8 @@ typedef struct split {
     mrc_backend *backend;
     const mrc_gemm *job;
     mercer_matrix a, b, c;
-    int64_t depth;      /* depth of one product; padded if A is not transposed, because it is then the row length of its
-                           parts */
+    int64_t depth;      /* depth of one product; padded if A is not transposed, because the depth is then the row length
+                           of the parts of A */
     int64_t a_ld, b_ld; /* leading dimensions of the parts; b_ld is also that of sums */
     void *a_parts, *b_parts;
     float *sums, *left, *right; /* sums of the product; factors f of A, g of B */
@@ -74,7 +74,7 @@ static mercer_status split_a(split *self, const mercer_matrix *some)
     return MERCER_OK;
 }
 
-/* Writes the parts of some rows of B one below the other, each `rows` long; rows after the last one are 0. */
+/* Writes the parts of some rows of B one below the other, each with `rows` rows; rows after the last one are 0. */
 static mercer_status split_b(split *self, const mercer_matrix *some, int64_t rows)
 {
     MRC_CUDA_TRY(self->backend, mrc_launch_split(mrc_cuda_of(self->backend)->stream, *some, self->right, 1, 1, rows,
@@ -104,7 +104,7 @@ static mercer_status store_split(split *self, const mercer_matrix *to)
     return MERCER_OK;
 }
 
-/* C = A' B: the rows of both are the depth, which is processed in chunks. */
+/* C = A' B: the depth is the number of rows of A and B; these rows are processed in chunks. */
 static mercer_status run_transposed(split *self)
 {
     for (int64_t first = 0; first < self->a.rows; first += CHUNK) {
@@ -117,7 +117,7 @@ static mercer_status run_transposed(split *self)
     return store_split(self, &self->c);
 }
 
-/* C = A B: B is split once, and the rows of A in chunks, each of which yields rows of C. */
+/* C = A B: B is split once. A is split in chunks of rows, and each chunk yields rows of C. */
 static mercer_status run_rows(split *self)
 {
     MRC_TRY(split_b(self, &self->b, self->depth));

@@ -178,8 +178,8 @@ static void TYPED(few_sums)(int64_t count, const REAL *restrict weights, const R
     memcpy(sums, sum, sizeof sum);
 }
 
-/* Selections instead of branches, so that the loop over the columns is vectorized. A NaN never replaces a value,
-   because it compares false. */
+/* The loop selects values without branches, so that it is vectorized over the columns. A NaN never replaces a value,
+   because comparisons with NaN are false. */
 static void TYPED(nearest)(int64_t rows, int64_t width, const REAL *restrict tile, REAL *restrict best,
                            int32_t *restrict at)
 {
