@@ -136,10 +136,24 @@ def test_default():
         search = plain.summary_["search"]
         assert set(search) == REPORT and why in search["skipped"] and search["steps"] == [] and search["centers"] == {}
         assert np.isnan(search["error"]) and np.isnan(search["r2"]) and "search: none, " in plain.plan_["text"]
-    values = (X * 20 + 128).clip(0, 255).astype(np.uint8)
-    assert "table" in KernelRegressor(**QUICK, centers=40).fit(values, Y).summary_["search"]["skipped"]
+    pixels = np.tile((X * 20 + 128).clip(0, 255).astype(np.uint8), 11)
+    assert "bytes" in KernelRegressor(**QUICK, centers=40).fit(pixels, Y).summary_["search"]["skipped"]
     for tune in (True, "on", np.True_):
-        assert KernelRegressor(**QUICK, centers=40, tune=tune).fit(values, Y).summary_["search"]["steps"]
+        assert KernelRegressor(**QUICK, centers=40, tune=tune).fit(pixels, Y).summary_["search"]["steps"]
+    with warns("search.tune", "f16"):
+        assert "f16" in KernelRegressor(**QUICK, centers=40).fit(pixels.astype(np.float16), Y).summary_["search"]["skipped"]
+
+
+@pytest.mark.parametrize("type_", [np.uint8, np.float16])
+def test_few_columns_are_a_table_in_every_type(type_):
+    """Without a search, R2 would be lower by more than .02."""
+    values = (X * 40 + 128).clip(0, 255).astype(np.uint8)
+    scores = []
+    for table in (values.astype(np.float64), values.astype(type_)):
+        model = KernelRegressor(**QUICK).fit(table[:600], Y[:600])
+        assert model.summary_["search"]["steps"]
+        scores.append(model.score(table[600:], Y[600:]))
+    assert abs(scores[0] - scores[1]) < 0.005
 
 
 def test_equal_rows_are_one():

@@ -45,16 +45,28 @@ static bool is_searchable(const mercer_fit_options *options)
 
 /* ---- Whether to search ------------------------------------------------------------------------------------------- */
 
-enum { LEAST_ROWS = 50, MOST_FEATURES = 1024 }; /* LEAST_ROWS: as many distinct rows as mrc_search_possible requires */
+/* LEAST_ROWS: as many distinct rows as mrc_search_possible requires. MOST_SHORT: bytes, halves and sparse rows with more
+   features are usually images, embeddings or texts, which keep their type and are not searched by default. */
+enum { LEAST_ROWS = 50, MOST_FEATURES = 1024, MOST_SHORT = 63 };
+
+/* Returns the reason for which samples are never searched by default, and whose defaults suit them; NULL: none. */
+static const char *made_for_defaults(const mercer_dataset_info *info)
+{
+    if (!info->format || strcmp(info->format, "sizes") == 0) return "only sizes are given";
+    if (strcmp(info->format, "synthetic") == 0) return "the samples are synthetic";
+    if (info->height > 0 && info->width > 0) return "the samples are images";
+    bool pixels = info->dtype == MERCER_U8 && info->features > MOST_SHORT;
+    return pixels ? "the samples are bytes, such as pixels" : NULL;
+}
 
 /* Returns why samples are not searched by default; NULL: they are. */
 static const char *not_a_table(const mercer_dataset_info *info, int64_t memory)
 {
     double bytes = (double)info->rows * (double)info->features * (double)mrc_dtype_size(info->dtype);
-    if (!info->format || strcmp(info->format, "sizes") == 0) return "only sizes are given";
-    if (info->height > 0 && info->width > 0) return "the samples are images";
-    if (strcmp(mrc_preprocess_auto(info->format, info->dtype), "standardize") != 0)
-        return "the samples are not a table of numbers";
+    const char *why = made_for_defaults(info);
+    if (why) return why;
+    bool plain = strcmp(mrc_preprocess_auto(info->format, info->dtype), "standardize") == 0;
+    if (!plain && info->features > MOST_SHORT) return "the samples are sparse or f16 and have more than 63 features";
     if (info->features > MOST_FEATURES) return "there are more than 1,024 features";
     return bytes > (double)memory / 4 ? "the samples take more than a quarter of the memory" : NULL;
 }
@@ -127,6 +139,10 @@ static void warn_about_no_search(const mercer_fitting *self)
         if (all[i].given)
             mrc_warn(self->context, all[i].name, "%s has no effect, because %s; only the ridge is searched",
                      strchr(all[i].name, '.') + 1, self->search_report.skipped);
+    if (self->options->search.tune == MERCER_AUTO && !made_for_defaults(&self->info) &&
+        not_a_table(&self->info, self->memory) == self->search_report.skipped)
+        mrc_warn(self->context, "search.tune", "only the ridge is searched, because %s; tune on searches the rest",
+                 self->search_report.skipped);
 }
 
 /* Issues the warnings about a search that does not run, or that keeps given values. possible: there are enough distinct

@@ -125,10 +125,10 @@ static void test_rule(void **state)
     WHY(fit.search.tune, MERCER_OFF, "off", false);
     WHY(info.task, MERCER_TASK_UNLABELED, "targets", false);
     WHY(info.features, 1025, "features", true);
-    WHY(info.dtype, MERCER_U8, "table", true);
-    WHY(info.dtype, MERCER_F16, "table", true);
-    WHY(info.format, "synthetic", "table", true);
-    WHY(info.format, "libsvm", "table", true);
+    WHY(info.dtype, MERCER_U8, "bytes", true);
+    WHY(info.dtype, MERCER_F16, "f16", true);
+    WHY(info.format, "synthetic", "synthetic", true);
+    WHY(info.format, "libsvm", "sparse", true);
     WHY(info.format, NULL, "sizes", true);
     WHY(info.format, "sizes", "sizes", true);
     WHY(info.rows, memory / 4096 / 4 + 1, "memory", true);
@@ -140,6 +140,14 @@ static void test_rule(void **state)
         const char *why = mrc_fit_search_skipped(&fit, &info, memory);
         assert_true((why != NULL) == (sides == 3));
         if (why) assert_true(mentions(why, "images"));
+    }
+    for (int i = 0; i < 6; i++) { /* few features are a table, whatever their type */
+        mercer_dataset_info info = table;
+        fit = (mercer_fit_options){0};
+        info.features = i % 2 ? 64 : 63;
+        if (i < 4) info.dtype = i < 2 ? MERCER_U8 : MERCER_F16;
+        if (i >= 4) info.format = "libsvm";
+        assert_true((mrc_fit_search_skipped(&fit, &info, memory) == NULL) == (i % 2 == 0));
     }
     const mercer_matrix metric = {0};
     fit = (mercer_fit_options){.centers = {.count = 100},
