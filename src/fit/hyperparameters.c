@@ -45,8 +45,8 @@ static bool is_searchable(const mercer_fit_options *options)
 
 /* ---- Whether to search ------------------------------------------------------------------------------------------- */
 
-/* LEAST_ROWS: as many distinct rows as mrc_search_possible requires. MOST_SHORT: bytes, halves and sparse rows with more
-   features are usually images, embeddings or texts, which keep their type and are not searched by default. */
+/* LEAST_ROWS: as many distinct rows as mrc_search_possible requires. MOST_SHORT: bytes, half floats and sparse rows with
+   more features are usually images, embeddings or texts, which keep their type and are not searched by default. */
 enum { LEAST_ROWS = 50, MOST_FEATURES = 1024, MOST_SHORT = 63 };
 
 /* Returns the reason for which samples are never searched by default, and whose defaults suit them; NULL: none. */
