@@ -28,7 +28,8 @@ typedef struct mercer_context_info {
     int64_t bytes_peak;  /* maximum of bytes_now so far */
     int device;          /* number of the context's GPU; -1: it computes on the CPU */
     void *stream;        /* cudaStream_t that the context computes on, borrowed; NULL on the CPU */
-    /* Seconds that creating the context took: until the GPU was usable, and to load and start cuBLAS and cuSOLVER. */
+    /* Parts of the time to create the context, in seconds: until the GPU was usable; to load and start cuBLAS and
+       cuSOLVER. */
     double device_seconds, library_seconds;
 } mercer_context_info;
 
@@ -192,9 +193,9 @@ typedef struct mercer_center_options {
 MERCER_API mercer_status mercer_choose_centers(mercer_context *context, const mercer_matrix *centers,
                                                const mercer_matrix *X, const mercer_center_options *options,
                                                mercer_center_report *report);
-/* Chooses centers from the preprocessed rows of a dataset (preprocess NULL: unchanged rows). If they do not fit into
-   the memory limit, a random subset of the rows is used. For `balanced`, the labels are those of the dataset. Errors:
-   those of mercer_choose_centers; IO (as mercer_dataset_read). */
+/* Chooses centers from the preprocessed rows of a dataset (preprocess NULL: unchanged rows). If the rows do not fit
+   into the memory limit, the centers are chosen from a random subset. For `balanced`, the labels are those of the
+   dataset. Errors: those of mercer_choose_centers; IO (as mercer_dataset_read). */
 MERCER_API mercer_status mercer_choose_centers_from(mercer_dataset *dataset, const mercer_matrix *centers,
                                                     const mercer_preprocess *preprocess,
                                                     const mercer_center_options *options, mercer_center_report *report);
@@ -207,9 +208,9 @@ MERCER_API mercer_status mercer_nearest_rows(mercer_context *context, int32_t *n
                                              const mercer_kernel *kernel, const mercer_matrix *X,
                                              const mercer_matrix *Z);
 
-/* Computes the median distance between rows of X (at most 2000 random ones), by the distance that the
-   kernel is a function of; kernel NULL: the L2 distance. It is a first guess of the bandwidth. Errors: SHAPE, DTYPE,
-   DATA, KERNEL. */
+/* Computes the median distance between rows of X (at most 2000 random ones), by the distance that the kernel is a
+   function of; kernel NULL: the L2 distance. The median is a first guess of the bandwidth. Errors: SHAPE, DTYPE, DATA,
+   KERNEL. */
 MERCER_API mercer_status mercer_median_distance(mercer_context *context, double *out, const mercer_kernel *kernel,
                                                 const mercer_matrix *X, uint64_t seed);
 
@@ -257,7 +258,7 @@ typedef struct mercer_option {
     size_t offset;     /* offset of the field in mercer_train_options, in bytes */
     const char *words; /* keyword for 0, or for 0 and -1: "auto", "auto|none"; NULL: no keywords, 0 is a number */
     double limit;      /* exclusive upper limit of the values; 0: no limit */
-    const char *help;  /* help text, half a sentence */
+    const char *help;  /* help text: a phrase without a period */
 } mercer_option;
 /* Returns option `index`, from 0; NULL after the last. Static storage; thread-safe. */
 MERCER_API const mercer_option *mercer_train_option(int index);
@@ -270,7 +271,8 @@ typedef struct mercer_shape {
     size_t struct_size;
     int64_t samples, centers, features, outputs; /* n, p, d, c; at least 1 */
     mercer_dtype points;                         /* type of samples and centers; 0: f32 */
-    mercer_dtype weights;                        /* type of the weights, f32 or f64; 0: f64 if `points` is, else f32 */
+    mercer_dtype weights;                        /* type of the weights, f32 or f64; 0: f64 if `points` is f64, else
+                                                    f32 */
     int shards;               /* shards of the centers (ranks.h), or MERCER_SHARDS_AUTO; 0: one, for a single process */
     mercer_switch on_samples; /* ON: the centers are the samples, each once, none with weight 0; otherwise unknown */
 } mercer_shape;
@@ -284,7 +286,8 @@ MERCER_API mercer_status mercer_plan_shape(mercer_context *context, mercer_plan 
 typedef struct mercer_speed {
     size_t struct_size;
     double product;                /* seconds for K(X, Z) W, with operands in the memory of the device that computes */
-    double plain;                  /* seconds for only X Z' by the backend's matrix library; 0: not supported */
+    double plain;                  /* seconds for X Z' without kernel values, by the backend's matrix library; 0: not
+                                      supported */
     double to_device, from_device; /* bytes per second of copies to and from the device; 0: no device memory */
     double median;                 /* median instead of the best time for K(X, Z) W, in seconds */
 } mercer_speed;
@@ -297,20 +300,19 @@ MERCER_API mercer_status mercer_measure_speed(mercer_context *context, mercer_sp
 /* Trains the weights of a model. */
 typedef struct mercer_trainer mercer_trainer;
 
-/* Creates a trainer. The model, and comm (NULL: that of the model, or one rank), must outlive it. Training starts from
-   the weights of the model: weights other than 0 are a warm start. Options with invalid names or numbers are an error
-   here, before any computation. Errors: SHAPE, DTYPE, DATA. */
+/* Creates a trainer. The model and comm must outlive the trainer. comm NULL: the model's communicator; if the model has
+   none, a single rank. Training starts from the weights of the model: weights other than 0 are a warm start. Options
+   with invalid names or numbers are an error here, before any computation. Errors: SHAPE, DTYPE, DATA. */
 MERCER_API mercer_status mercer_trainer_create(mercer_trainer **out, mercer_model *model, mercer_comm *comm,
                                                const mercer_train_options *options);
 /* Releases a trainer. Reports of its fits stay valid. */
 MERCER_API void mercer_trainer_free(mercer_trainer *trainer);
 
 /*
- * Makes the plan of the next fit with that source; the fit then uses it. Solver, projector and epochs are final, with
- * one exception: a solver that auto chose and that breaks down numerically is replaced. Set-up may also refine the
- * sizes of batches. In both cases the report's plan has the new values, and its text an additional line that begins
- * with "refined:" or "replaced:". All ranks must call it. Errors: MEMORY, if no solver fits; SHAPE, DTYPE, MISMATCH,
- * COMM.
+ * Plans the next fit with that source; the fit then uses this plan. Solver, projector and epochs are final, with one
+ * exception: a solver that auto chose and that breaks down numerically is replaced. Set-up may also refine the sizes of
+ * batches. In both cases the report's plan has the new values, and its text an additional line that begins with
+ * "refined:" or "replaced:". All ranks must call it. Errors: MEMORY, if no solver fits; SHAPE, DTYPE, MISMATCH, COMM.
  */
 MERCER_API mercer_status mercer_trainer_plan(mercer_trainer *trainer, mercer_plan *out, const mercer_source *source);
 
@@ -334,7 +336,7 @@ MERCER_API mercer_status mercer_trainer_step(mercer_trainer *trainer, const merc
                                              const double *weights);
 /* Projects the pending steps and writes the weights into the model. Errors: NUMERIC, COMM. */
 MERCER_API mercer_status mercer_trainer_finish(mercer_trainer *trainer);
-/* Reports the training so far: that of the last fit, or of all calls of mercer_trainer_step. */
+/* Reports on the last fit, or on all calls of mercer_trainer_step so far. */
 MERCER_API mercer_status mercer_trainer_report(mercer_trainer *trainer, mercer_report *report);
 
 /*
@@ -374,8 +376,8 @@ MERCER_API mercer_status mercer_fitting_prepare(mercer_fitting *fitting, mercer_
 /* Does the remaining steps: training and calibration, and mercer_fitting_prepare if it was not called. report may be
    NULL. */
 MERCER_API mercer_status mercer_fitting_run(mercer_fitting *fitting, mercer_fit_report *report);
-/* Chooses only the centers, instead of mercer_fitting_prepare. *centers becomes a view of all preprocessed centers, on
-   every rank, borrowed from the fitting. */
+/* Chooses the centers without planning the training. Call it instead of mercer_fitting_prepare. *centers becomes a view
+   of all preprocessed centers, on every rank, borrowed from the fitting. */
 MERCER_API mercer_status mercer_fitting_centers(mercer_fitting *fitting, mercer_matrix *centers);
 /* Reports the results that exist so far. */
 MERCER_API mercer_status mercer_fitting_query(const mercer_fitting *fitting, mercer_fit_report *report);
@@ -404,8 +406,8 @@ typedef struct mercer_decision {
     const char *value;  /* value as text, for programs */
     const char *text;   /* explanation for users, one line of the plan's text; "" for none */
 } mercer_decision;
-/* Sets *out to decision `index`, counted from 0 in the order in which they were made, and *exists to 1; to 0 beyond the
-   last. */
+/* Sets *out to decision `index`, counted from 0 in the order in which they were made, and *exists to 1. If index is
+   beyond the last decision, *exists is set to 0. */
 MERCER_API mercer_status mercer_fitting_decision(const mercer_fitting *fitting, int index, mercer_decision *out,
                                                  int *exists);
 /* Passes ownership of the model to the caller and releases the trainer. Requires mercer_fitting_prepare or _run. */

@@ -2,8 +2,9 @@
 /*
  * evaluation.h: the uncertainty and quality of predictions. The rules at the top of mercer.h hold here too.
  *
- *   1. probabilities, intervals and sets of classes    3. columns next to predictions
- *   2. metrics                                         4. gradients and importance of columns
+ *   1. probabilities, intervals and sets of classes    4. gradients and importance of columns
+ *   2. metrics                                         5. Shapley values
+ *   3. columns next to predictions
  *
  * Stability: stable. Later versions add declarations; they do not change or remove any.
  */
@@ -19,13 +20,13 @@ extern "C" {
 /* ---- 1. Probabilities and intervals --------------------------------------------------------------------------- */
 
 /* Sets temperature T and curvature k of the probabilities softmax(g(f) / T), g(f) = asinh(k f) / asinh(k). T: 1e-6 ..
-   1e6, or 0 for the default, 0.25, which counts as not calibrated. k: 1e-3 .. 1e6, or 0 for g(f) = f, as it must be
-   without T. Model files save both. Errors: DATA. */
+   1e6, or 0 for the default, 0.25, which counts as not calibrated. k: 1e-3 .. 1e6, or 0 for g(f) = f. k must be 0 if T
+   is 0. Model files save both. Errors: DATA. */
 MERCER_API mercer_status mercer_model_set_calibration(mercer_model *model, double temperature, double curvature);
 /* Finds the temperature and curvature that minimize the log loss of the probabilities: scores (n, c) f32 or f64 of
    samples that the model was not trained on, their labels (n) in 0 .. c - 1, weights (n) >= 0 or NULL. The curvature is
    0 unless it lowers the log loss of all samples together by more than log(n) / 2. The result is 0.25 and 0 for fewer
-   than 8 samples or 2 classes. Errors: SHAPE, DTYPE, DATA, MEMORY. */
+   than 8 samples or fewer than 2 classes. Errors: SHAPE, DTYPE, DATA, MEMORY. */
 MERCER_API mercer_status mercer_calibrate(mercer_context *context, double *temperature, double *curvature,
                                           const mercer_matrix *scores, const int32_t *labels, const double *weights);
 
@@ -58,7 +59,8 @@ MERCER_API mercer_status mercer_class_sets(mercer_context *context, int32_t *mem
  *   auc           share of pairs, one sample of the second class and one of the first, that p orders correctly; ties
  *                 count half. For more classes the mean over the classes, each against the rest
  *   f1            mean over the classes that occur or were predicted of 2 hits / (2 hits + misses + false alarms)
- *   calibration_error   sum over 15 bins of the largest p, equally wide, of their weight |accuracy - mean p| / W
+ *   calibration_error   mean of |accuracy - mean p| over 15 equally wide bins of the largest p, weighted by the sum
+ *                 of the sample weights in each bin
  *
  * Coverage is the share of targets in the model's intervals or class sets; interval_size is the mean width of the
  * intervals or number of classes in the sets. interval_score of level q (regression) is the mean of the width plus
@@ -89,7 +91,8 @@ typedef struct mercer_output_metrics {
     double mse, rmse, mae, r2, error_median, error_90, error_99, error_max; /* regression */
     double precision, recall, f1, auc; /* classification. precision: share of the predictions of the class that are
                                           correct; recall: share of the samples of the class that are predicted */
-    double coverage, interval_size;    /* of the intervals of the output; of the sets of samples of the class */
+    double coverage, interval_size;    /* regression: of the intervals of the output; classification: of the sets of the
+                                          samples of the class */
     double interval_score;             /* regression, with a level */
 } mercer_output_metrics;
 
@@ -99,7 +102,7 @@ typedef struct mercer_evaluation_options {
     mercer_task task;     /* CLASSIFICATION or REGRESSION */
     int64_t outputs;      /* number of classes, or of target columns; at least 1 */
     int64_t rows;         /* largest number of rows that will be added; at least 1 */
-    double temperature;   /* T of the probabilities, 1e-6 .. 1e6; 0: that of the model in mercer_evaluate, else 0.25 */
+    double temperature;   /* T of the probabilities, 1e-6 .. 1e6; 0: in mercer_evaluate the model's T, otherwise 0.25 */
     double interval;      /* level of the intervals or sets whose coverage is computed, for example 0.9; 0: none */
     const double *radius; /* (outputs) half widths of the intervals; classification: (1) threshold of the sets; see
                              mercer_model_interval. Copied; NULL: none. mercer_evaluate takes them from the model if
@@ -109,20 +112,19 @@ typedef struct mercer_evaluation_options {
        MERCER_ERROR_CALLBACK. NULL: none. */
     mercer_progress_callback progress;
     void *progress_user;       /* passed to `progress` */
-    const double *class_shift; /* (outputs) shifts of the curved scores. Copied; NULL: none, in mercer_evaluate those of
-                                  the model */
-    double curvature;          /* curvature of the scores, 1e-3 .. 1e6; 0: none, or in mercer_evaluate without a
-                                  temperature that of the model */
+    const double *class_shift; /* (outputs) shifts of the curved scores. Copied; NULL: in mercer_evaluate the model's
+                                  shifts, otherwise none */
+    double curvature;          /* curvature of the scores, 1e-3 .. 1e6; 0: in mercer_evaluate the model's curvature if
+                                  `temperature` is 0, otherwise none */
 } mercer_evaluation_options;
 
 /* Sums over rows of predictions and targets, from which metrics are computed. */
 typedef struct mercer_evaluation mercer_evaluation;
 
-/* Evaluates a model on a dataset with targets, block by block, with the sample weights of the dataset. The model of
-   several ranks is evaluated by a call of all of them. A dataset that is a table must be opened with the model's schema
-   (or, if it has none, its feature names) and its class names. Errors: those of mercer_model_predict; MISMATCH, if the
-   dataset was opened differently; ARGUMENT, if the model has no intervals for that level; IO (as
-   mercer_dataset_read). */
+/* Evaluates a model on a dataset with targets, block by block, with the sample weights of the dataset. All ranks that
+   share the model must call this function. A dataset that is a table must be opened with the model's schema (or, if it
+   has none, its feature names) and its class names. Errors: those of mercer_model_predict; MISMATCH, if the dataset was
+   opened differently; ARGUMENT, if the model has no intervals for that level; IO (as mercer_dataset_read). */
 MERCER_API mercer_status mercer_evaluate(mercer_evaluation **out, mercer_model *model, const mercer_dataset *data,
                                          const mercer_evaluation_options *options);
 /* Creates an empty evaluation, to which the caller adds predictions. */
@@ -149,7 +151,7 @@ MERCER_API const double *mercer_evaluation_confusion(const mercer_evaluation *ev
  * from 0. Errors: DATA, as mercer_evaluation_query.
  *
  *   roc            of class index: x false positive rate, y true positive rate
- *   calibration    of the bins of the largest probability that are not empty: x mean p, y share of correct predictions
+ *   calibration    one point per bin of the largest probability that is not empty: x mean p, y accuracy
  *   predictions    of output index, 0 to 3: x targets y, y predictions f, of up to 2,000 evenly spaced rows
  *
  * roc and calibration are for classification, predictions for regression.
@@ -241,16 +243,16 @@ MERCER_API mercer_status mercer_partial_dependence(mercer_model *model, const me
  * output when the column switches, over all orders of the columns. Values are means over the background rows, and they
  * sum to f(x) minus the mean of f over the background.
  *
- * Kernels that are products over the features (gaussian, laplace-l1, lpq with p = q) are computed up to rounding.
- * Other kernels of a distance are written as sums of products; `error` of the information bounds the difference.
- * Refused with UNSUPPORTED, by name: kernels of the inner product, callbacks, preprocessing unit, metrics that combine
- * columns, models that ranks share.
+ * Kernels that are products over the features (gaussian, laplace-l1, lpq with p = q) are computed up to rounding. Other
+ * kernels of a distance are written as sums of products; mercer_shap_info.error bounds the difference.
+ * MERCER_ERROR_UNSUPPORTED, with a message that names the cause, is the result for kernels of the inner product,
+ * callbacks, preprocessing unit, metrics that combine columns, models that ranks share.
  */
 typedef struct mercer_shap mercer_shap;
 
 typedef struct mercer_shap_options {
     size_t struct_size;
-    int64_t rows; /* without a background: number of centers of the model that are its background; 0: 100 */
+    int64_t rows; /* if no background is given: number of the model's centers that serve as background; 0: 100 */
 } mercer_shap_options;
 
 typedef struct mercer_shap_info {
@@ -262,12 +264,12 @@ typedef struct mercer_shap_info {
     int from_centers; /* 1: the background rows are centers of the model, drawn at random with a fixed seed */
     int transformed;  /* 1: values and base refer to the transformed target (log, rank) */
     int64_t terms;    /* largest number of products that a kernel of the model is written as; 1: no error */
-    double error;     /* bound of the error of a value, without rounding, in the units of the outputs */
+    double error;     /* bound of the error of a value, not counting rounding, in the units of the outputs */
 } mercer_shap_info;
 
-/* Prepares the Shapley values of a model for a background (rows, d), u8, f16, f32 or f64, of samples; nothing of it is
-   borrowed. NULL: centers of the model; each member of a mean has its own. The model must outlive *out and must not be
-   changed meanwhile. Errors: SHAPE, DTYPE, DATA, UNSUPPORTED. */
+/* Prepares the Shapley values of a model for a background (rows, d), u8, f16, f32 or f64, of samples, which is copied.
+   NULL: centers of the model. If the model is a mean of members, each member has its own centers as background. The
+   model must outlive *out and must not be changed meanwhile. Errors: SHAPE, DTYPE, DATA, UNSUPPORTED. */
 MERCER_API mercer_status mercer_model_shap(mercer_shap **out, mercer_model *model, const mercer_matrix *background,
                                            const mercer_shap_options *options);
 /* Returns the columns, the base values and the error bound. Arrays are borrowed from `shap`. */
@@ -282,8 +284,8 @@ MERCER_API mercer_status mercer_shap_values(mercer_shap *shap, const mercer_matr
 /*
  * Computes the interactions of the columns at the rows of X (m, d): V is (m, outputs columns columns) f32 or f64. For k
  * and l different, V[i, (o columns + k) columns + l] is half the mean second difference of output o when columns k and
- * l switch, over all orders (the Shapley interaction index); for k = l it is the rest, so that a line sums to the value
- * of column k. Symmetric. Cost: about columns / 2 times that of the values. Errors: those of mercer_shap_values.
+ * l switch, over all orders (the Shapley interaction index); for k = l it is the rest, so that the sum over l is the
+ * value of column k. Symmetric. Cost: about columns / 2 times that of the values. Errors: those of mercer_shap_values.
  */
 MERCER_API mercer_status mercer_shap_interactions(mercer_shap *shap, const mercer_matrix *V, const mercer_matrix *X);
 /* Releases the prepared values. */

@@ -124,7 +124,8 @@ typedef enum mercer_log_level {
 typedef void (*mercer_log_sink)(void *user, mercer_log_level level, const char *message);
 
 /* Allocator of a context's memory. Both functions are called only from the thread that is inside a Mercer call, never
-   from Mercer's worker threads. Both must be set, or both NULL: the C library's allocator. */
+   from Mercer's worker threads. Both must be set, or both must be NULL, which selects the allocator of the C
+   library. */
 typedef struct mercer_allocator {
     size_t struct_size;
     /* Returns `bytes` bytes aligned to `alignment` (a power of two); NULL if there is not enough memory. */
@@ -142,18 +143,19 @@ typedef struct mercer_context_options {
                             "reference": slow scalar code in double, for comparisons */
     const char *isa;     /* instruction set of the CPU: "scalar", "avx2", "avx512", "avx512vnni", "amx"; NULL: the
                         environment variable MERCER_ISA if it is set, else the best that the machine supports */
-    const mercer_allocator *allocator; /* memory allocator, copied; NULL: that of the C library */
+    const mercer_allocator *allocator; /* memory allocator, copied; NULL: the C library's */
     mercer_log_sink log;               /* receiver of log lines; NULL: no log */
     void *log_user;                    /* passed to `log` */
     mercer_log_level log_level;        /* most verbose level that is logged; 0: MERCER_LOG_WARNING */
     /* Precision of kernel products in float. "accurate": full float precision. "fast": a GPU may round points and
        kernel values to half precision (relative error about 2e-4). "auto" or NULL: accurate, except that the planner
-       may choose fast for a training run, to save time, if the error is below what the samples justify. Training
-       verifies that on held-out rows and restarts in accurate mode if it fails. No effect on the CPU. */
+       may choose fast for a training run, to save time, if the error is below what the samples justify. Training then
+       measures the error on held-out rows, and restarts in accurate mode if the error is too large. No effect on the
+       CPU. */
     const char *arithmetic;
     int32_t deferred; /* nonzero: initialize the GPU in a background thread while the caller opens datasets. The first
-                         other call that gets the context waits for it, and fails if it cannot be used. 0: initialize
-                         it in mercer_context_create */
+                         later call that uses the context waits for the GPU, and fails if the GPU cannot be used. 0:
+                         mercer_context_create initializes the GPU */
 } mercer_context_options;
 
 /* Creates a context; options may be NULL. If it fails, mercer_last_error(NULL) returns the message, which is stored per
@@ -175,9 +177,9 @@ MERCER_API const char *mercer_last_error_field(const mercer_context *context);
 /*
  * Returns the text of warning `index`, counted from 0 in order of occurrence, or NULL if there are fewer. Warnings
  * report inputs that were ignored, dropped, rounded, guessed or overridden since the context was created or cleared.
- * *field is set to the option or column concerned, or ""; field may be NULL. At most 64 warnings are recorded, equal
- * ones once. The log sink receives the same texts at level MERCER_LOG_WARNING. Both strings are valid until the next
- * call on the context.
+ * *field is set to the name of the option or column concerned, or to ""; field may be NULL. At most 64 warnings are
+ * recorded; a repeated warning is recorded once. The log sink receives the same texts at level MERCER_LOG_WARNING. Both
+ * strings are valid until the next call on the context.
  */
 MERCER_API const char *mercer_warning(const mercer_context *context, int index, const char **field);
 
@@ -314,11 +316,11 @@ typedef enum mercer_task {
  *   idx, idx.gz    the format of MNIST: uint8 images (n, rows, cols), labels (n)
  *   csv, tsv       text, also .gz: columns of numbers, words, dates and missing values (docs/tables.md); one or several
  *                  target columns of numbers, or one of class names
- *   parquet        flat columns: as the csv file of the same values (docs/tables.md)
+ *   parquet        flat columns, read like a csv file with the same values (docs/tables.md)
  *   libsvm         "label index:value ...", also .gz; stored as a dense matrix. Indices start at 1; if index 0 occurs,
  *                  they start at 0 and a warning is recorded
- *   cifar10,       binary files of CIFAR-10 and CIFAR-100: uint8 images 32 x 32 x 3 with labels; of CIFAR-100 the fine
- *   cifar100       labels, or the coarse ones if `target` is "coarse"
+ *   cifar10,       binary files of CIFAR-10 and CIFAR-100: uint8 images 32 x 32 x 3 with labels. cifar100 reads the
+ *   cifar100       fine labels, or the coarse labels if `target` is "coarse"
  *   raw            binary without a header; the field `raw` has the shape
  *   text           targets only, one per line
  *
@@ -339,8 +341,8 @@ typedef struct mercer_dataset_options {
     const char *y; /* file of targets, or a pattern; NULL: no separate file */
     const char *format;   /* format of x: a name from the list above; NULL or "auto": from file name and content */
     const char *y_format; /* format of y, in the same way */
-    const char *raw;      /* raw: type and shape, "f32:1000x784", or "u8:784": number of rows from the file size; with
-                             "@128" at the end, the first 128 bytes are skipped */
+    const char *raw;      /* raw: type and shape, "f32:1000x784"; or "u8:784", where the number of rows follows from the
+                             file size. With "@128" at the end, the first 128 bytes are skipped */
     /* csv: target column of y, or of x if y is NULL: a column name, or an index from 0; -1 is the last column. Several
        columns, separated by commas, are numbers with one output each. NULL: the column named target, label, class or y;
        in the file y, all columns. */
@@ -448,7 +450,7 @@ typedef struct mercer_progress {
                             index from 0 of the model that is being fitted */
     double error;        /* "search": held-out squared error over the variance of the targets; "centers": error of the
                             method (mercer_center_report); else 0 */
-    /* The fields below are those of "training"; 0 or NULL in other stages. */
+    /* The fields below are set in stage "training"; they are 0 or NULL in other stages. */
     int64_t epoch;              /* epochs done */
     int64_t epochs;             /* epochs planned */
     int64_t samples;            /* samples processed so far */
@@ -468,7 +470,8 @@ typedef struct mercer_progress {
                                    is "ready", with 1 */
 } mercer_progress;
 
-/* Receives progress. A nonzero result stops the computation; the options with the callback say what it then returns. */
+/* Receives progress. A nonzero result stops the computation; the comment of the callback option says what the stopped
+   call returns. */
 typedef int (*mercer_progress_callback)(void *user, const mercer_progress *progress);
 
 /* Options of training. A field that is 0 or NULL is chosen by Mercer unless its comment says otherwise; the plan
@@ -491,8 +494,8 @@ typedef struct mercer_train_options {
     int64_t projector_block;      /* centers per block of the projector bgs */
     mercer_switch carry;          /* ON: add the residual of a projection to the next projection */
     double step_factor;           /* gamma of the step rule, between 0 and 1 */
-    double lambda;                /* ridge: + lambda alpha' K(Z,Z) alpha. 0: chosen by mercer_fit, none in a trainer;
-                                     -1: none */
+    double lambda;                /* ridge: factor of the penalty alpha' K(Z,Z) alpha. 0: chosen by mercer_fit, none in
+                                     a trainer; -1: none */
     mercer_switch average;        /* ON: return the average of the later iterates */
     mercer_switch decay;          /* ON: decrease the step in the later epochs */
     int64_t polish;               /* number of CG steps on the true objective at the end; 0: none */
@@ -513,12 +516,12 @@ typedef struct mercer_train_options {
        and during set-up; 0: only at the end of epochs. */
     double progress_seconds;
     const char *checkpoint; /* file that the state of training is written to, atomically; NULL: none */
-    /* Longest time between checkpoints within an epoch, in seconds; 0: 600. Further ones are written at the start,
-       before an early end, and at the end of every epoch (cg: step), except for some if epochs take less than a second
-       or writing takes long. */
+    /* Longest time between checkpoints within an epoch, in seconds; 0: 600. Checkpoints are also written at the start,
+       before an early end, and at the end of every epoch (cg: step). Some of them are skipped if epochs take less than
+       a second or if writing takes long. */
     double checkpoint_seconds;
     const char *checkpoint_note;      /* note that the model in the checkpoint gets; NULL: none */
-    const double *validation_weights; /* (rows of validation_X) >= 0, borrowed; NULL: all 1 */
+    const double *validation_weights; /* (rows of validation_X) weights >= 0, borrowed; NULL: all 1 */
     /* ON: auto chooses a solver that runs to convergence: krr, direct or cg. Other solvers are an error. */
     mercer_switch converge;
 } mercer_train_options;
@@ -542,7 +545,7 @@ typedef struct mercer_plan {
     int64_t bytes;               /* planned peak memory in bytes, without the caller's data and the model */
     double flops, seconds;       /* estimates for the whole training run: operations, wall-clock time */
     char text[MERCER_PLAN_TEXT]; /* explanation of every choice, one line each */
-    int64_t changes;             /* changes that training has made to the plan: bytes at the end of the text */
+    int64_t changes;             /* bytes at the end of the text that describe changes made by training */
 } mercer_plan;
 
 /* Reasons why training ended. */
@@ -605,8 +608,8 @@ typedef struct mercer_fit_data {
        then standardized (mercer_model_info.target_curve); losses then refer to the transformed targets. log requires
        targets >= 0; if one is 0, it uses log(1 + y). NULL or auto: center for classes, standardize for values. */
     const char *target_transform;
-    /* Factors of the sample weights by class, also for validation rows. balanced: all classes have the same total
-       weight. "cat=2,dog=0.5": by class name, 1 for other classes. NULL or none: all 1. */
+    /* Factor of the sample weights for each class, also applied to validation rows. balanced: all classes have the same
+       total weight. "cat=2,dog=0.5": by class name, 1 for other classes. NULL or none: all 1. */
     const char *class_weight;
     /* Unless OFF: rows with equal features and targets are merged into one with the sum of their weights, so that a
        weight of 2 and a row that occurs twice give the same model. Applies to up to 20,000,000 stored samples, if they
@@ -626,12 +629,12 @@ typedef struct mercer_fit_validation {
        out; otherwise rows are drawn at random. If a file without groups and times is larger than a quarter of the
        memory, its last rows are held out. For synthetic samples, later samples of the sequence are held out. */
     double fraction;
-    /* Fit of temperature and curvature of class probabilities on the validation set. AUTO: if there is a validation
-       set. ON: also without one: with up to 5,000 samples by cross-validation, with more on 5 % of the rows, at most
-       2,000, which are held out. */
+    /* Fit of temperature and curvature of class probabilities on the validation set. AUTO: only if there is a
+       validation set. ON: also without a validation set. Up to 5,000 samples are then cross-validated; of more samples,
+       5 % (at most 2,000 rows) are held out. */
     mercer_switch calibrate;
-    /* Storage of errors on held-out rows in the model, for mercer_model_interval. AUTO: if there is a validation set.
-       ON: also without one, on 10 % of the rows, at most 2,000, which are held out. */
+    /* Whether the model stores its errors on held-out rows, for mercer_model_interval. AUTO: only if there is a
+       validation set. ON: also without a validation set; then 10 % of the rows (at most 2,000) are held out. */
     mercer_switch intervals;
     /* Distribution that probabilities refer to if class_weight is set. population or NULL: the data without class
        weights. weighted: the data with class weights. Predicted classes follow the weighted scores in both cases. */
@@ -676,7 +679,7 @@ typedef struct mercer_fit_centers {
 typedef struct mercer_fit_search {
     /* Search over kernel function, feature weights, bandwidth and ridge, except those that are given. AUTO: for tables
        with at least 50 distinct rows. ON: also for other samples. OFF: search of the ridge only; to train without any
-       ridge set train->lambda to -1. */
+       ridge, set train->lambda to -1. */
     mercer_switch tune;
     /* ON: search a metric for the given kernel (NULL: laplace) and preprocessing (docs/features.md): with the L2 norm
        and up to 40 features a linear map, otherwise one weight per feature. AUTO: the search decides. OFF: the same as
@@ -741,8 +744,8 @@ typedef struct mercer_search_report {
     int cut;                    /* 1: the time budget ended the search */
     const mercer_matrix *steps; /* (steps, 4) f64: stage, held-out error, exponent (0: fixed) and ridge of each step;
                                    borrowed from the mercer_fitting; NULL: none, and always after mercer_fit */
-    int64_t centers[3];         /* numbers of centers that were scored; 0: none */
-    double center_errors[3];    /* their held-out errors */
+    int64_t centers[3];         /* center counts that were scored; 0: none */
+    double center_errors[3];    /* held-out errors with these center counts */
     double more_centers;        /* predicted share of the error that doubling the centers would remove; NaN: unknown */
 } mercer_search_report;
 
@@ -756,8 +759,8 @@ typedef struct mercer_center_report {
     double seconds;     /* wall-clock time */
 } mercer_center_report;
 
-/* Report of a fit: its results, as far as they are known. The decisions and their reasons are read by
-   mercer_fitting_decision (advanced.h). */
+/* Results of a fit, as far as they are known. mercer_fitting_decision (advanced.h) returns the decisions and their
+   reasons. */
 typedef struct mercer_fit_report {
     size_t struct_size;
     /* Reports of the parts: set by the caller, each with its own struct_size; NULL: not needed. */
@@ -766,7 +769,7 @@ typedef struct mercer_fit_report {
     mercer_center_report *choice;           /* choice of the centers */
     int64_t rows, validation_rows, samples; /* training rows; validation rows; samples per epoch */
     int64_t centers, largest_centers;       /* number of centers; if they do not fit into memory, the largest number
-                                               that does, -1: none */
+                                               that fits, or -1 if no center fits */
     int64_t memory, device_memory;          /* memory budget in bytes of the whole fit; of training on each rank's
                                                device, if several ranks train on devices, else 0 */
     mercer_dtype points;                    /* type of preprocessed samples */
@@ -815,7 +818,8 @@ MERCER_API mercer_status mercer_model_probabilities(mercer_model *model, const m
    model does not have is NULL. */
 typedef struct mercer_model_info {
     size_t struct_size;
-    int64_t features; /* number of columns of samples: that of the centers, unless a metric maps samples to fewer */
+    int64_t features; /* number of columns of samples. Centers have as many columns, unless a metric maps samples to
+                         fewer */
     int64_t outputs;  /* number of outputs c: classes or target columns */
     int64_t size;     /* number of centers, of all ranks together */
     const char *const *labels; /* (label_count) class names, in the order of the outputs */
@@ -834,10 +838,9 @@ typedef struct mercer_model_info {
        "log": g(y) = log(y + shift). "rank": normal quantile of the rank, linear between the ranks of the training
        targets and constant beyond them. */
     const char *target_curve;
-    /* Probabilities are softmax((g(f) + class_shift) / temperature), g(f) = asinh(curvature f) / asinh(curvature), or
-       f if curvature is 0. A fit with class weights sets the shifts to
-       -temperature log(weight), so that probabilities are those of the unweighted population while the largest score,
-       the decision, follows the weights. */
+    /* Probabilities are softmax((g(f) + class_shift) / temperature), g(f) = asinh(curvature f) / asinh(curvature), or f
+       if curvature is 0. A fit with class weights sets the shifts to -temperature log(weight), so that probabilities
+       are those of the unweighted population while the predicted class (the largest score) follows the weights. */
     double temperature;
     int calibrated;            /* 1: the temperature was fitted or set; 0: it is the default, 0.25 */
     const double *class_shift; /* (c) */

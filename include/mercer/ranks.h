@@ -34,10 +34,10 @@ typedef struct mercer_comm_options {
     const char *kind;     /* "mpi": processes of an MPI job, by a module that is loaded on demand; "self": only this
                              process; "auto" or NULL: "mpi" if a launcher started the process, else "self" */
     int shards;           /* number of shards of the centers, up to 65536; 0: MERCER_SHARDS_AUTO, but 1 for "self".
-                             Results of "self" are bitwise identical to those of any number of ranks with as many
-                             shards */
+                             Results of "self" are bitwise identical to those of any number of ranks with the same
+                             number of shards */
     double deadline;      /* seconds without a message after which another rank counts as dead, up to 1e6; 0: 60 */
-    const char *exchange; /* path of data between GPUs: "host": through host memory; "nccl": directly from GPU to GPU,
+    const char *exchange; /* route of data between GPUs: "host": through host memory; "nccl": directly from GPU to GPU,
                              an error if that is impossible; "auto" or NULL: directly if NCCL is available and every
                              rank has its own GPU, else through host memory */
     /* Called at most once, by mercer_comm_leave with its code and text, before the other ranks are notified; NULL:
@@ -73,13 +73,13 @@ typedef struct mercer_comm_info {
     int rank, ranks;   /* index of this rank, from 0; number of ranks */
     int shards;        /* number of shards; 0: chosen by the number of centers */
     int broken;        /* 1: an exchange failed */
-    int left_code;     /* code that another rank passed to mercer_comm_leave, if that is why it failed; else 0 */
+    int left_code;     /* code that another rank passed to mercer_comm_leave, if that call broke the exchange; else 0 */
     int64_t exchanges; /* number of exchanges so far */
     int64_t bytes_sent, bytes_received; /* bytes so far, by this rank */
     int direct; /* 1: GPUs exchange data directly (decided when a model is first used); 0: through host memory */
 } mercer_comm_info;
 
-/* Describes a communicator and counts its exchanges. */
+/* Describes a communicator, with the number of its exchanges so far. */
 MERCER_API mercer_status mercer_comm_query(const mercer_comm *comm, mercer_comm_info *info);
 
 /* Computes this rank's share of `centers` centers: *count of them, from index *first on. Errors: SHAPE. */
@@ -105,7 +105,7 @@ typedef struct mercer_rank_plan {
     double compute_seconds;  /* seconds of computation per epoch, on ranks as fast as this machine */
     double projection_share; /* share of compute_seconds in projections */
     double shared_bytes;     /* memory of a rank that decreases with the number of ranks */
-    double replicated_bytes; /* memory of a rank that does not */
+    double replicated_bytes; /* memory of a rank that is the same for any number of ranks */
     double checkpoint_bytes; /* size of the checkpoint file */
 } mercer_rank_plan;
 

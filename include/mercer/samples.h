@@ -51,17 +51,18 @@ typedef struct mercer_preprocess_info {
     int identity;     /* 1: samples are unchanged. 0: preprocessed samples are f64 if the samples are f64, else f32 */
     /* Metric M of the kernel (mercer_fit_options.metric): (x - z) M (x - z)' replaces the squared distance |x - z|^2 of
        two samples, and x M z' replaces x.z. M is symmetric without negative eigenvalues, or given as its diagonal, all
-       entries >= 0. It is the last step of the preprocessing, so solvers need not know it: samples are mapped to x A,
-       where M = A A' and A is (d, d'). Directions with eigenvalues below 1e-10 of the largest are dropped, so d' may be
-       less than d. This field is A, f64, or its diagonal (1, d) if M is diagonal. Without a metric it has 0 rows. */
+       entries >= 0. It is the last step of the preprocessing, so solvers need no code for metrics: samples are mapped
+       to x A, where M = A A' and A is (d, d'). Directions with eigenvalues below 1e-10 of the largest are dropped, so
+       d' may be less than d. This field is A, f64, or its diagonal (1, d) if M is diagonal. Without a metric it has 0
+       rows. */
     mercer_matrix metric;
-    /* A `scale` preprocessing can be folded into the bandwidth of a kernel that is a function of the distance: K(v x,
-       v z) with bandwidth b equals K(x, z) with bandwidth b / v. A fit does that, so that bytes stay bytes. Then
-       samples are unchanged, the model's kernel has bandwidth b / v, and this is the kernel with bandwidth b; NULL:
-       not folded. */
+    /* A `scale` preprocessing can be folded into the bandwidth of a kernel that is a function of the distance: K(v x, v
+       z) with bandwidth b equals K(x, z) with bandwidth b / v. A fit does so, because samples of bytes then need no
+       conversion. Samples are unchanged, the model's kernel has bandwidth b / v, and this field is the kernel with
+       bandwidth b. NULL: not folded. */
     const mercer_kernel *kernel;
-    /* Weights (2, d) of preprocessing blend, f64: of the ranks, then of the standardized values. They refer to the data
-       of the fit, and are not in model files: 0 rows then, and for other kinds. */
+    /* Weights (2, d) of preprocessing blend, f64: of the ranks, then of the standardized values. Only a preprocessing
+       that was fitted in this process has them, because model files do not contain them. Otherwise 0 rows. */
     mercer_matrix blend;
 } mercer_preprocess_info;
 
@@ -123,9 +124,9 @@ typedef struct mercer_table_column {
 /* Creates a dataset from the columns of a table, encoded like a table from a file (docs/tables.md). columns (count) of
    `rows` rows each are copied. Targets are one column of codes, whose words are the classes, or columns of values;
    without them, categories with many levels have no statistics of the targets. schema: schema of the table in training
-   (mercer_dataset_info); NULL: found from the data. For a value that does not fit its column, mercer_last_error_field
-   returns what was expected: "columns.date", "columns.number", or "columns.order" if the order of day and month is
-   unclear. Errors: MISMATCH, SHAPE, DATA, FORMAT. */
+   (mercer_dataset_info); NULL: detected from the data. For a value that does not fit its column,
+   mercer_last_error_field returns what was expected: "columns.date", "columns.number", or "columns.order" if the order
+   of day and month is unclear. Errors: MISMATCH, SHAPE, DATA, FORMAT. */
 MERCER_API mercer_status mercer_dataset_from_columns(mercer_dataset **out, mercer_context *context,
                                                      const mercer_table_column *columns, int64_t count, int64_t rows,
                                                      const char *schema);
@@ -182,7 +183,7 @@ typedef struct mercer_source {
     int64_t features;   /* number of features d */
     int64_t outputs;    /* number of outputs c */
     mercer_dtype dtype; /* element type of X */
-    /* Starts pass number `epoch`: 0, 1, ... The preconditioner's sample is drawn from pass -1. */
+    /* Starts pass number `epoch`: 0, 1, ..., or -1 for the pass that the preconditioner's samples are drawn from. */
     int (*restart)(void *user, int64_t epoch);
     /* Fills `batch` with the next samples, at most `most` rows; 0 rows: the pass is over. */
     int (*next)(void *user, int64_t most, mercer_batch *batch);

@@ -3,7 +3,8 @@
  * Public: choosing centers, from a matrix and from a dataset.
  *
  * Order of the checks: options, number of centers of all ranks, shape against the samples, overlap, labels. Only then
- * the ranks agree on a memory limit. The methods (src/centers) rely on a request with all defaults replaced.
+ * the ranks agree on a memory limit. The methods (src/centers) rely on a request in which every option that was 0 has
+ * its default value.
  */
 #include "centers/center_selection.h"
 
@@ -172,7 +173,8 @@ mercer_status mercer_choose_centers_from(mercer_dataset *dataset, const mercer_m
 
 /* ---- Nearest rows and the median distance -------------------------------------------------------------------- */
 
-/* Returns the norm of a kernel's distance, 2 without a kernel; MERCER_ERROR_KERNEL if it has none. */
+/* Sets *norm to the norm of the kernel's distance, or to 2 without a kernel. Fails with MERCER_ERROR_KERNEL for a
+   kernel of the inner product. */
 static mercer_status norm_of(mercer_context *context, const mercer_kernel *kernel, double *norm)
 {
     *norm = 2;
@@ -185,9 +187,9 @@ static mercer_status norm_of(mercer_context *context, const mercer_kernel *kerne
                     "kernel of the distance");
 }
 
-/* Finds the nearest row of Z for each row of X. sums (n), or NULL: sum_k |x_k - z_k|^norm. The largest elements decide
-   whether sums of float could overflow, so that they are computed in double (search.wide). The indices are 32-bit,
-   which limits the rows of Z. */
+/* Finds the nearest row of Z for each row of X. sums (n), or NULL: sum_k |x_k - z_k|^norm. If the largest elements show
+   that sums in float could overflow, the sums are computed in double (search.wide). The indices are 32-bit, which
+   limits the rows of Z. */
 static mercer_status search_rows(mercer_context *context, double norm, int32_t *nearest, double *sums,
                                  const mercer_matrix *X, const mercer_matrix *Z)
 {
@@ -243,7 +245,7 @@ mercer_status mercer_median_distance(mercer_context *context, double *out, const
     MRC_TRY(mrc_median_distance(context->backend, norm, X, seed, &median));
     if (median == 0)
         return mrc_fail(context, MERCER_ERROR_DATA,
-                        "X: all of %lld rows coincide, so there is no median distance; give a bandwidth",
+                        "X: all %lld compared rows are equal, so there is no median distance; set a bandwidth",
                         (long long)mrc_min(X->rows, MRC_MEDIAN_ROWS));
     *out = median;
     return MERCER_OK;

@@ -54,7 +54,8 @@ static mercer_status choose_arithmetic(const char *asked, mrc_arithmetic *arithm
     return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "options: arithmetic is '%s'; valid: auto, accurate, fast", asked);
 }
 
-/* Chooses the instruction set: the requested one, that of the environment, or the best of the machine. */
+/* Chooses the instruction set: the requested set, the set that MERCER_ISA names, or the best set that the machine
+   supports. */
 static mercer_status choose_isa(const char *asked, mrc_isa *isa)
 {
     const char *source = asked ? "options: isa" : "environment: MERCER_ISA";
@@ -73,9 +74,9 @@ static mercer_status choose_isa(const char *asked, mrc_isa *isa)
     return MERCER_OK;
 }
 
-/* A backend that a background thread creates. It has its own context, so that the two threads share neither memory
-   counters nor messages. That context must live as long as the backend, because it has counted part of the backend's
-   memory. */
+/* A backend that a background thread creates. The thread has a context of its own (`own`), so that the two threads
+   share neither memory counters nor messages. That context must live as long as the backend, because it has counted
+   part of the backend's memory. */
 struct mrc_starting {
     mercer_context own;
     const char *name;

@@ -117,7 +117,7 @@ static void release_copy(void *context, void *memory)
     mrc_free(context, memory);
 }
 
-/* Checks labels or Y; there may be neither. Labels are host memory; Y may be in device memory and is scanned there. */
+/* Checks labels or Y; both may be NULL. Labels are host memory; Y may be in device memory and is scanned there. */
 static mercer_status check_targets(mercer_context *context, const mercer_dataset_arrays *arrays)
 {
     int64_t n = arrays->X->rows;
@@ -228,8 +228,8 @@ const int32_t *mercer_dataset_labels(const mercer_dataset *dataset)
 
 /* ---- Reading ------------------------------------------------------------------------------------------------- */
 
-/* Checks that the requested rows exist. Synthetic samples are a view of an infinite sequence, but only `rows` of
-   them. */
+/* Checks that the requested rows exist. A synthetic dataset could compute more samples, but only its own rows may be
+   requested. */
 static mercer_status check_range(const mercer_dataset *dataset, const int64_t *rows, int64_t first, int64_t count)
 {
     int64_t end;
@@ -295,8 +295,8 @@ mercer_status mercer_dataset_read(const mercer_dataset *dataset, const mercer_ma
 
 /* ---- Writing ------------------------------------------------------------------------------------------------- */
 
-/* The endings of both names are checked before the first file is written. Equal names are refused; two names of one
-   file are not recognized. */
+/* The endings of both names are checked before the first file is written. Equal names are refused; different names of
+   the same file are not detected. */
 mercer_status mercer_dataset_write(const mercer_dataset *dataset, const char *x_path, const char *y_path)
 {
     if (!dataset) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "dataset is NULL");

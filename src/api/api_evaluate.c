@@ -100,8 +100,8 @@ mercer_status mercer_evaluation_create(mercer_evaluation **out, mercer_context *
     return mrc_evaluation_create(out, context, &ours);
 }
 
-/* Nothing is added before all arguments are checked, so a failed call leaves the sums unchanged. Y has no effect on an
-   evaluation of classes, nor labels on one of values. */
+/* Nothing is added before all arguments are checked, so a failed call leaves the sums unchanged. Y has no effect in
+   classification, and labels have no effect in regression. */
 mercer_status mercer_evaluation_add(mercer_evaluation *evaluation, const mercer_matrix *F, const mercer_matrix *Y,
                                     const int32_t *labels, const double *weights)
 {

@@ -2,9 +2,9 @@
 /*
  * Public: fitting, in one call and in steps.
  *
- * mercer_fit is _open, _run, _take_model. Everything that needs no data is checked by mrc_fit_check_request; this file
- * checks what needs data or the caller's structs. mercer_fit checks the structs of a report first, because a fit may
- * take long.
+ * mercer_fit calls mercer_fitting_open, _run and _take_model. Everything that needs no data is checked by
+ * mrc_fit_check_request; this file checks what needs data or the caller's structs. mercer_fit checks the structs of a
+ * report first, because a fit may take long.
  */
 #include "fit/fitting.h"
 

@@ -29,7 +29,8 @@ int mercer_kernel_list(mercer_kernel_info *out, int index)
     return mrc_write_struct(NULL, out, &info, MRC_STRUCT(mercer_kernel_info), "out") == MERCER_OK;
 }
 
-/* These two check their own arguments: other folders call them with texts of the caller, too. */
+/* mrc_kernel_parse and mrc_kernel_print check their own arguments, because other folders call them with texts of the
+   caller, too. */
 mercer_status mercer_kernel_parse(mercer_kernel *out, mercer_context *context, const char *spec)
 {
     return mrc_kernel_parse(context, out, spec);
@@ -115,8 +116,8 @@ mercer_status mercer_kernel_eval(mercer_context *context, const mercer_matrix *K
     return arrived(context, K, context->backend->ops->kernel_eval(context->backend, &pair, K));
 }
 
-/* Half precision only on request (arithmetic fast): the choice of "auto" belongs to the plan of a training run. W is
-   checked for finite values, because 0 times infinity would be NaN even where the kernel is 0. */
+/* Uses half precision only if the context has arithmetic fast. With "auto", only the plan of a training run may choose
+   half precision. W is checked for finite values, because 0 times infinity would be NaN even where the kernel is 0. */
 mercer_status mercer_kernel_matmul(mercer_context *context, const mercer_matrix *Y, const mercer_kernel *kernel,
                                    const mercer_matrix *X, const mercer_matrix *Z, const mercer_matrix *W)
 {

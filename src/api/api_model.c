@@ -57,7 +57,7 @@ static mercer_status count_centers(mercer_comm *comm, mercer_status status, cons
 }
 
 /* Creates this rank's share of a model. Every path makes the same exchanges: count_centers, then mrc_comm_together. A
-   rank with wrong arguments reports its own error, the others an error that names it. */
+   rank with wrong arguments reports its own error; the other ranks report an error that names this rank. */
 static mercer_status create_shared(mercer_model **out, mercer_comm *comm, const mercer_kernel *kernel,
                                    const mercer_matrix *centers, int64_t outputs, mercer_dtype weights)
 {
@@ -98,7 +98,7 @@ mercer_status mercer_model_create(mercer_model **out, mercer_context *context, m
     return MERCER_OK;
 }
 
-/* A rank may fail to read the file although the others can. Then no rank gets a model. */
+/* If a rank fails to read the file, no rank gets a model, even if the other ranks can read the file. */
 mercer_status mercer_model_load(mercer_model **out, mercer_context *context, mercer_comm *comm, const char *path)
 {
     if (!out) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "out is NULL");

@@ -16,7 +16,7 @@ mercer_status mercer_model_save(mercer_model *model, const char *path, const mer
     return mrc_model_write(model, path, &ours, NULL, 0);
 }
 
-/* The file is opened completely, with all checksums, so a header is never returned from a damaged file. *needed
+/* The whole file is read and all checksums are verified, so a header is never returned from a damaged file. *needed
    includes the terminating zero. It is set before the size is checked: a call with size 0 returns it with an error. */
 mercer_status mercer_model_file_header(mercer_context *context, char *text, size_t size, size_t *needed,
                                        const char *path)

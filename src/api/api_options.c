@@ -18,7 +18,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* Returns the struct_size of a caller's struct, its first field. Copied, because it may be of an unknown type. */
+/* Returns struct_size, the first field of a caller's struct. Uses memcpy, because the type of the struct is unknown. */
 static size_t size_of(const void *theirs)
 {
     size_t size;
@@ -31,8 +31,8 @@ static mercer_status fail_size(mercer_context *context, const char *name, const 
     return mrc_fail(context, MERCER_ERROR_ARGUMENT, "%s: struct_size is %zu; set it to sizeof(%s)", name, size, type);
 }
 
-/* The copy has the caller's struct_size if `theirs` is given, and `size` otherwise. The bytes after our last field are
-   all that is known about newer fields: bytes of 0 are their defaults. */
+/* The copy has the caller's struct_size if `theirs` is given, and `size` otherwise. Newer fields are unknown here, but
+   they can only be in the bytes after our last field, where bytes of 0 mean defaults. */
 mercer_status mrc_read_struct(mercer_context *context, void *ours, size_t size, const char *type, const void *theirs,
                               const char *name)
 {
@@ -117,8 +117,8 @@ mercer_status mercer_parse_bytes(int64_t *bytes, mercer_context *context, const 
     return MERCER_OK;
 }
 
-/* The check compares one label per output. A list of another length, such as two labels for one output, is not
-   passed. */
+/* The check compares one label per output. A list of another length, such as two labels for one output, is therefore
+   not compared. */
 mercer_status mrc_check_model_dataset(const mercer_model *model, const mercer_dataset *data)
 {
     bool classes = model->labels && model->label_count == model->weights.cols;

@@ -33,8 +33,8 @@ mercer_status mercer_preprocess_query(const mercer_preprocess *preprocess, merce
                             "info");
 }
 
-/* `out` may be integers or half floats only if rows are copied unchanged; any arithmetic needs a result in f32 or f64.
-   X is checked first, because the type and width of `out` follow from it. */
+/* `out` may be of type u8 or f16 only if rows are copied unchanged; any arithmetic needs a result in f32 or f64. X is
+   checked first, because the type and width of `out` follow from it. */
 mercer_status mercer_preprocess_apply(const mercer_preprocess *preprocess, const mercer_matrix *out,
                                       const mercer_matrix *X)
 {

@@ -20,7 +20,7 @@ static mercer_status check_rows(const mercer_model *model, const char *name, con
     return mrc_mapping_check(&model->map);
 }
 
-/* options.rows is the number of centers to use as background, so it excludes a background of the caller. */
+/* options.rows is the number of centers to use as background, so it must be 0 if the caller passes a background. */
 mercer_status mercer_model_shap(mercer_shap **out, mercer_model *model, const mercer_matrix *background,
                                 const mercer_shap_options *options)
 {

@@ -12,8 +12,8 @@
 
 #include <string.h>
 
-/* Returns the number of threads that prepare samples: all if training runs on a device, because the CPU is then idle;
-   else 0, one. */
+/* Returns the number of threads that prepare samples: all threads of the context if training runs on a device, because
+   the CPU is then idle; otherwise 1. */
 static int sample_threads(mercer_context *context)
 {
     mrc_backend *backend = context->backend;

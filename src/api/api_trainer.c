@@ -2,8 +2,8 @@
 /*
  * Public: plans and trainers.
  *
- * Options are checked by the planner (mrc_plan_check_options), whose failures are values: it also runs for alternatives
- * that may fail. Here a failure becomes the error of the context.
+ * Options are checked by the planner (mrc_plan_check_options). It returns failures as values, because it also plans
+ * alternatives that may fail. Here a failure becomes the error of the context.
  */
 #include "plan/plan.h"
 #include "training/trainer.h"
@@ -18,7 +18,8 @@
 
 /* ---- Options and plan ---------------------------------------------------------------------------------------- */
 
-/* The kind follows from the traits of the solver's row: steps over batches, epochs over all samples, or neither. */
+/* The kind follows from the traits of the solver's entry in the table of solvers: steps over batches, epochs over all
+   samples, or neither. */
 mercer_solver_kind mercer_solver_kind_of(const char *name)
 {
     const mrc_solver *row = mrc_solver_find(name);
@@ -113,7 +114,7 @@ mercer_status mercer_plan_shape(mercer_context *context, mercer_plan *out, const
 }
 
 /* The caller's plan is not trusted: its solver must exist. With shards 0 the number is automatic, and 1,024 is the
-   largest automatic one (comm/comm.c), so more ranks than that would have no shard. */
+   largest automatic one (comm/comm.c), so additional ranks would have no shard. */
 mercer_status mercer_plan_ranks(mercer_context *context, mercer_rank_plan *out, const mercer_plan *plan,
                                 const mercer_shape *shape, const mercer_network *network)
 {
@@ -145,8 +146,9 @@ mercer_status mercer_plan_ranks(mercer_context *context, mercer_rank_plan *out, 
 
 /* ---- Trainer ------------------------------------------------------------------------------------------------- */
 
-/* Sets *comm to the communicator of a shared model. A given one must be the same; a communicator of a single rank is
-   accepted for a model without one, because that rank has all centers. */
+/* Sets *comm to the communicator of a shared model. If the caller passes a communicator, it must be that of the model.
+   For a model without a communicator, a communicator of a single rank is accepted, because that rank has all
+   centers. */
 static mercer_status find_comm(const mercer_model *model, mercer_comm **comm)
 {
     if (*comm && (*comm)->ranks > 1 && model->comm != *comm)

@@ -20,8 +20,9 @@
  *
  *   I_kl = sum_j alpha_j sum_i w_i (a_ijk - b_ijk) (a_ijl - b_ijl) integral_0^1 prod_{m != k, l} (...) dt
  *
- * A piece of parallel work is a group of rows and a chunk of centers, cut by sizes of the problem only; sums of chunks
- * are added in order. A row's values depend on that row only, so they are the same for any split of the rows.
+ * A piece of parallel work is a group of rows and a chunk of centers, whose sizes depend on the sizes of the problem
+ * only; sums of chunks are added in order. A row's values depend on that row only, so they are the same for any split
+ * of the rows.
  *
  * Cost per row, background row, center and column: about 5 flops per term and node, and an exp per term that is shared
  * by the rows of a group. Scratch space per thread: about 2 MiB, or a few times lanes x features for wide tables.
@@ -71,8 +72,9 @@ static void fill_rule(int64_t n, double *nodes, double *weights)
     }
 }
 
-/* Makes rules of 1, 2, .., 12 nodes and then about a quarter more each time: the next larger rule costs little more
-   than needed. The last one has ceil(columns / 2) nodes, which is exact for any row. */
+/* Makes rules with 1, 2, ..., 12 nodes, and then rules that each have about a quarter more nodes than the previous one,
+   so that the next larger rule costs little more than needed. The last rule has ceil(columns / 2) nodes, which is exact
+   for any row. */
 mercer_status mrc_gauss_rules(mercer_shap *shap)
 {
     int64_t exact = mrc_max(1, (shap->columns + 1) / 2), total = 0, counts[MRC_GAUSS_RULES], rules = 0;
@@ -113,7 +115,7 @@ typedef struct game_block {
     double *z, *alpha; /* (width, lanes), (outputs, lanes) */
     double *x_sums, *x_decay, *b_sums, *b_decay;
     double *before, *factor, *integral;
-    double *least; /* (group_rows, background_rows) smallest sum of a mixed point */
+    double *least; /* (group_rows, background_rows) results of least_sum for each pair of rows */
 } game_block;
 
 /* Returns the number of doubles that open_block takes from the scratch space of a thread. */
@@ -192,7 +194,7 @@ static const mrc_gauss_rule *choose_rule(const game_job *job, double weight, con
     return rule;
 }
 
-/* Adds the interactions of a term, for each column with all later ones. values (outputs, columns, columns). */
+/* Adds the interactions of a term for each pair of a column and a later column. values (outputs, columns, columns). */
 static void add_interactions(const game_block *block, double weight, const mrc_gauss_rule *rule, const double *a,
                              const double *b, double *values)
 {
@@ -240,9 +242,8 @@ static bool is_near(const game_block *block, int64_t term, int64_t i, int64_t r)
     return mixture->count == 1 || block->least[i * block->job->background_rows + r] * mixture->rate[term] < FAR;
 }
 
-/* Adds a term of the mixture for all rows of the group and `count` background rows. The factors of a row are computed
-   once for all background rows, those of a background row once for all rows. They are computed only if some pair needs
-   them. */
+/* Adds a term of the mixture for all rows of the group and `count` background rows. The factors of each row and of each
+   background row are computed once, and only if a pair needs them. */
 static void add_pairs(const game_block *block, int64_t term, int64_t count)
 {
     const game_job *job = block->job;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The inner loops of Shapley values for the baseline, and the choice of an instruction set. The same text is compiled
-   in one file per instruction set, because compiler flags depend on the file name. */
+/* The inner loops of Shapley values for the baseline, and the choice of an instruction set. game_block_body.h is
+   compiled once per instruction set, each time in a file of its own, because compiler flags are set per file. */
 #define GAME_SCOPE static
 #define GAME_OPS   baseline
 #include "explain/game_block_body.h"

@@ -17,8 +17,8 @@ enum { MRC_GAME_LANES = 32, MRC_GAME_RADII = 3 };
         2.5, 8, 30      \
     }
 
-/* Largest error that a term may have for a center: of a kernel that is a product, and of each term of a mixture, which
-   has an error of about 1e-10 itself. */
+/* Largest error of a term for one center: 1e-15 for a kernel that is a product, 1e-13 for each term of a mixture. A
+   mixture itself differs from its kernel by about 1e-10. */
 #define MRC_GAME_NEGLIGIBLE(terms) ((terms) > 1 ? 1e-13 : 1e-15)
 
 typedef struct mrc_game_ops {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The functions of game_block.h in plain C, which the compiler vectorizes for the instruction set of the including
- * file. That file defines GAME_OPS, the name of the table, and GAME_SCOPE, static or empty, before. Products and sums
- * are rounded one by one; lanes are added in a fixed order.
+ * file. Before including this header, that file defines GAME_OPS (the name of the table) and GAME_SCOPE (static or
+ * empty). Products and sums are rounded one by one; lanes are added in a fixed order.
  */
 #include "explain/game_block.h"
 
@@ -61,7 +61,7 @@ static void find_decay(int64_t players, double rate, const double *restrict sums
     for (int64_t i = 0; i < players * LANES; i++) out[i] = exp_f64(-rate * sums[i]);
 }
 
-/* Computes M of game.c for each radius: a product over the players, and of its lanes the largest. */
+/* Computes M of game.c for each radius: the largest lane of a product over the players. */
 static void find_bounds(int64_t players, const double *a, const double *b, double bounds[MRC_GAME_RADII])
 {
     static const double radius[MRC_GAME_RADII] = MRC_GAME_RADIUS;

@@ -29,7 +29,7 @@
 #include <string.h>
 
 enum {
-    WEIGHT_BYTES = 32 << 20, /* limit of `weights`, and of `sums`, that are in memory at a time */
+    WEIGHT_BYTES = 32 << 20, /* limit of the memory for `weights`, and of that for `sums`, in bytes */
     BLOCK_ROWS = 2048,
     PART_ROWS = 64,  /* rows that a thread handles at a time */
     SHARD_ROWS = 16, /* smallest number of rows of x at a time if the centers are in shards */
@@ -157,7 +157,7 @@ static int64_t parts_of(int64_t rows)
 }
 
 /* Adds to `sums` the products over rows first .. first + rows - 1 of the centers, some of them at a time. In norm 1 all
-   of them at once, because kernel_signs overwrites its output. */
+   of them are processed at once, because kernel_signs overwrites its output. */
 static mercer_status add_centers(mrc_backend *backend, gradient_job *job, int64_t first, int64_t rows,
                                  const mercer_matrix *sums)
 {

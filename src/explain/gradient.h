@@ -25,12 +25,12 @@ static inline mrc_expansion mrc_expansion_of(const mercer_model *model)
     return (mrc_expansion){&model->kernel, &model->centers, model->origin, model->comm, model->total};
 }
 
-/* Computes the gradients (m, c d) f64 of the c outputs of a sum at the rows of x, those of the outputs next to each
-   other: by fused products in double, with the slope instead of the kernel. Equal pairs contribute 0; in norm 1 equal
-   coordinates do, too. x (m, d) and alpha (p, c) may have any type and must be in host memory. For backends with their
-   own memory, norm 1 is computed on the CPU. Collective: each rank passes its rows of z and alpha and all of x, and
-   receives all gradients, which are bitwise identical for any number of ranks. Scratch memory: at most 64 MiB, or a row
-   of weights, or 16 rows of sums per shard of this rank, whichever is largest. */
+/* Computes the gradients (m, c d) f64 of the c outputs of a sum at the rows of x; in each row, the d entries of output
+   0 come first. Uses fused products in double, with the slope instead of the kernel. Equal pairs contribute 0; in norm
+   1 equal coordinates do, too. x (m, d) and alpha (p, c) may have any type and must be in host memory. For backends
+   with their own memory, norm 1 is computed on the CPU. Collective: each rank passes its rows of z and alpha and all of
+   x, and receives all gradients, which are bitwise identical for any number of ranks. Scratch memory: at most 64 MiB,
+   or a row of weights, or 16 rows of sums per shard of this rank, whichever is largest. */
 mercer_status mrc_gradient_product(mrc_backend *backend, const mrc_expansion *sum, const mercer_matrix *x,
                                    const mercer_matrix *alpha, const mercer_matrix *gradients);
 

@@ -181,7 +181,7 @@ void mrc_importance_free(mercer_importance *importance)
 /* ---- Partial dependence ---------------------------------------------------------------------------------------- */
 
 /* Writes up to `room` distinct values of a column to `out`, in ascending order, including the smallest and the largest;
-   missing ones are ignored. Returns their number. */
+   missing values are ignored. Returns the number of values. */
 static int64_t column_quantiles(const mrc_column *column, const mercer_matrix *x, double *list, double *out,
                                 int64_t room)
 {
@@ -198,7 +198,7 @@ static int64_t column_quantiles(const mrc_column *column, const mercer_matrix *x
     return count;
 }
 
-/* Sets the features (width), all 0, of a category to those of a level. */
+/* Sets the features (width) of a category, which must be 0 before, to the features of a level. */
 static void set_level(const mrc_column *column, int64_t level, double *to)
 {
     int64_t count = column->statistics;
@@ -206,9 +206,9 @@ static void set_level(const mrc_column *column, int64_t level, double *to)
     for (int64_t k = 0; k < count; k++) to[column->width - count + k] = column->statistic[level * count + k];
 }
 
-/* Sets a column of all rows to a value, as if its cell had it: all features of the column are set, and its flag for
-   missing values becomes 0. The value is without the origin of the column. A date also has the features of its season.
-   row (d): scratch space. */
+/* Sets a column of all rows to a value, as if every cell of the column contained the value. Sets all features of the
+   column, and its flag for missing values to 0. The origin of the column is already subtracted from the value. A date
+   also has the features of its season. row (d): scratch space. */
 static void set_column(const mrc_column *column, const mercer_matrix *x, double value, double *row)
 {
     double *to = row + column->first;

@@ -40,7 +40,9 @@
 #define MOST_HIGH  1e30
 #define LAST_RATE  50.0  /* largest finite rate times LOW: exp(-50) is negligible */
 #define INFINITE   1e300 /* a rate whose term is 0 for every argument above 1e-297 */
-#define DEPENDENT  1e-13 /* a column whose rest is smaller than this share of it depends on the active ones */
+#define DEPENDENT \
+    1e-13 /* a column depends on the active ones if less than this share of its norm is outside their
+                            span */
 
 enum { MOST_ACTIVE = 400 };
 
@@ -77,8 +79,8 @@ static void subtract(int64_t n, double factor, const double *restrict a, double 
     for (int64_t i = 0; i < n; i++) out[i] -= factor * a[i];
 }
 
-/* Subtracts from the residual its part along basis vectors first .. end - 1, and adds that to their shares. Only the
-   part that rounding has left is subtracted if the residual is orthogonal to them. */
+/* Subtracts from the residual its components along basis vectors first .. end - 1, and adds the components to their
+   shares. If the residual is already orthogonal to these vectors, this removes only rounding errors. */
 static void project_residual(least_squares *self, int64_t first, int64_t end)
 {
     for (int64_t i = first; i < end; i++) {
@@ -89,7 +91,8 @@ static void project_residual(least_squares *self, int64_t first, int64_t end)
 }
 
 /* Orthogonalizes active column k against the previous ones, twice: neighboring columns are nearly parallel, and one
-   pass would leave rounding errors along the basis. Returns false if it depends on them. */
+   pass would leave rounding errors along the basis. Returns false if the column is linearly dependent on the previous
+   columns. */
 static bool add_to_basis(least_squares *self, int64_t k)
 {
     int64_t n = self->rows;
@@ -111,8 +114,8 @@ static bool add_to_basis(least_squares *self, int64_t k)
     return true;
 }
 
-/* Computes the residual of the active columns: twice, because one projection leaves rounding errors of the size of the
-   wanted values along the basis, which would hide the signs of small weights. */
+/* Computes the residual of the active columns with two projections. A single projection leaves rounding errors along
+   the basis, relative to the wanted values, which would hide the signs of small weights. */
 static void restart_residual(least_squares *self)
 {
     memcpy(self->residual, self->wanted, (size_t)self->rows * sizeof *self->residual);
@@ -130,7 +133,7 @@ static void solve(least_squares *self)
     }
 }
 
-/* Moves the weights towards the solution until the first becomes 0, and drops the columns whose weight is 0. */
+/* Moves the weights towards the solution until the first weight becomes 0, and drops the columns whose weight is 0. */
 static void drop_columns(least_squares *self)
 {
     double step = 1;
@@ -155,7 +158,7 @@ static void drop_columns(least_squares *self)
     restart_residual(self);
 }
 
-/* Adds a column if its weight becomes positive. Returns whether it did. */
+/* Adds a column if its weight becomes positive. Returns whether the column was added. */
 static bool add_column(least_squares *self, int64_t column)
 {
     self->closed[column] = true;
@@ -243,8 +246,8 @@ typedef struct fit_range {
     double low, high;
 } fit_range;
 
-/* Finds the range of arguments: below it the kernel is 1, above it 0, up to about the target. It is cut at LEAST_LOW
-   and MOST_HIGH; error_outside then reports what is missing. */
+/* Finds the range of arguments: up to an error of about TARGET, the kernel is 1 below the range and 0 above. The range
+   is limited to LEAST_LOW .. MOST_HIGH; error_outside bounds the error beyond the range. */
 static fit_range find_range(const mercer_kernel *unit)
 {
     fit_range range = {unit, 1, 1};
@@ -280,7 +283,7 @@ static double error_outside(const fit_range *range)
     return fmax(1 - mrc_kernel_of_distance(range->unit, range->low), mrc_kernel_of_distance(range->unit, range->high));
 }
 
-/* Returns the error bound of the opening comment. */
+/* Returns the error bound that the comment at the top of this file derives. */
 static double bound_error(const fit_range *range, const mrc_mixture *mixture)
 {
     double most = fabs(1 - mixture_value(mixture, 0));
@@ -332,8 +335,8 @@ static mercer_status fit_grid(mrc_mixture *out, mercer_context *context, const f
     return MERCER_OK;
 }
 
-/* Fits with finer and finer grids until the bound is small. Coarse grids give fewer terms, but exponents near that of a
-   product need fine ones, because their measure P has a narrow peak. */
+/* Fits with finer and finer grids until the bound is small. Coarse grids give fewer terms, but kernels whose exponent
+   is close to that of a product need fine grids, because their measure P has a narrow peak. */
 static mercer_status fit_mixture(mrc_mixture *out, mercer_context *context, const mercer_kernel *unit)
 {
     static const double spacings[] = {0.36, 0.15, 0.05};

@@ -3,8 +3,8 @@
  * Exact Shapley values of the outputs of a model, for the columns of its table.
  *
  * The game of a row x and a background row b is v(S) = f(x_S, b_rest): the columns in S have the values of x, all
- * others those of b. The value of column k is the mean, over all orders of the columns, of what f changes by when
- * column k switches from b to x. For sums of products over columns it is a one-dimensional integral (Owen 1972), which
+ * others those of b. The value of column k is the mean, over all orders of the columns, of the change of f when column
+ * k switches from b to x. For sums of products over columns the value is a one-dimensional integral (Owen 1972), which
  * game.c computes exactly; mixture.c writes the other kernels of a distance as sums of products, with an error bound.
  * The values of a background are the means over its rows. They sum to f(x) minus the mean of f over the background.
  *
@@ -246,8 +246,8 @@ void mrc_shap_free(mercer_shap *shap)
 
 /* ---- Values ------------------------------------------------------------------------------------------------------ */
 
-/* Computes the values at rows of X, which are few enough for memory: values (m, outputs columns) or, of pairs, (m,
-   outputs columns columns), f64. memory (m, width): scratch space. */
+/* Computes the values at the rows of X, a block that fits into memory: values is (m, outputs columns), or with `pairs`
+   (m, outputs columns columns), f64. memory (m, width): scratch space. */
 static mercer_status add_members(const mercer_shap *shap, const mercer_matrix *X, bool pairs, double *memory,
                                  const mercer_matrix *values)
 {
@@ -270,7 +270,8 @@ static void store_rows(const mercer_matrix *to, int64_t first, const mercer_matr
         for (int64_t k = 0; k < from->cols; k++) mrc_store(to, first + i, k, mrc_load(from, i, k));
 }
 
-/* Makes interactions (columns, columns) of I_kl for k < l and the values (columns) of one row and output. */
+/* Turns `pairs`, which has I_kl for k < l, into the interactions (columns, columns) of one row and output. values
+   (columns). */
 static void fill_interactions(int64_t columns, const double *values, double *pairs)
 {
     for (int64_t k = 0; k < columns; k++) {

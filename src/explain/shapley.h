@@ -46,8 +46,8 @@ struct mercer_shap {
 mercer_status mrc_shap_create(mercer_shap **out, mercer_model *model, const mercer_matrix *background, int64_t rows);
 /* Computes the values (m, outputs columns), f32 or f64, at the rows of X, whose sizes have been checked. */
 mercer_status mrc_shap_values(mercer_shap *shap, const mercer_matrix *values, const mercer_matrix *X);
-/* Computes interactions (m, outputs columns columns): half of I_kl (game.c) next to the diagonal, and on it what is
-   left of the value of the column. */
+/* Computes interactions (m, outputs columns columns): half of I_kl (game.c) for k != l; for k = l the value of column k
+   minus its other interactions. */
 mercer_status mrc_shap_interactions(mercer_shap *shap, const mercer_matrix *values, const mercer_matrix *X);
 void mrc_shap_free(mercer_shap *shap);
 MRC_RELEASE(mrc_release_shap, mercer_shap, mrc_shap_free)
@@ -58,7 +58,7 @@ MRC_RELEASE(mrc_release_shap, mercer_shap, mrc_shap_free)
 mercer_status mrc_game_add(const mercer_shap *shap, const mrc_shap_member *member, const mercer_matrix *points,
                            double share, const double *scale, bool pairs, const mercer_matrix *values);
 
-/* game.c: makes the rules for `columns` columns; the scope owns them. */
+/* game.c: makes the quadrature rules for shap->columns columns; shap->scope owns them. */
 mercer_status mrc_gauss_rules(mercer_shap *shap);
 
 #endif

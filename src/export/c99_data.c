@@ -2,8 +2,8 @@
 /*
  * Numbers, strings and tables as C definitions.
  *
- * Everything is text of the basic character set that every C99 compiler reads back to the same value: decimals that
- * determine their number, no hexadecimal floats, and octal escapes for other characters. The locale has no influence.
+ * The text uses only the basic character set, and every C99 compiler reads it back to the same values: decimals with
+ * enough digits, no hexadecimal floats, and octal escapes for other characters. The locale has no influence.
  */
 #include "core/matrix.h"
 #include "core/memory.h"
@@ -178,8 +178,8 @@ static void put_column_names(mrc_c99_job *job, const mrc_schema *schema)
     mrc_output_text(&job->out, "0};\n\n");
 }
 
-/* The arrays of a column are written before the list of columns that refers to them. Their numbers count all columns of
-   the schema, but the list has only those that are used. */
+/* The arrays of a column are written before the list of columns that refers to them. The numbers in the names of these
+   arrays count all columns of the schema, but the list has only the columns that are used. */
 void mrc_c99_table(mrc_c99_job *job, const mrc_schema *schema)
 {
     for (int64_t i = 0; i < schema->count; i++) {

@@ -72,8 +72,8 @@ static bool has_classes(const mercer_model *model)
     return model->labels && model->label_count == model->weights.cols;
 }
 
-/* Returns whether sums are rounded to float before units are applied. With double arithmetic those of regression
-   stay double. */
+/* Returns whether sums are rounded to float before units are applied. With double arithmetic, the sums of regression
+   models stay double. */
 static bool rounds_sums(const mrc_c99_job *job, const mercer_model *member)
 {
     bool kept = member->centers.dtype == MERCER_F64 && mrc_units_given(&member->units) &&
@@ -292,9 +292,9 @@ static mercer_status put_file(mrc_c99_job *job, const mrc_schema *schema)
     return put_model(job);
 }
 
-/* Checks that all members have what the file has only once (type of samples and of weights), and that their kernels are
-   supported. The mean of float models without units is refused: members then write into a sum in double, so the library
-   computes in double (model/predict.c), and the file would compute in float. */
+/* Checks that all members have the same types of samples and of weights, which the file defines only once, and that
+   their kernels are supported. The mean of float models without units is refused: members then write into a sum in
+   double, so the library computes in double (model/predict.c), and the file would compute in float. */
 static mercer_status check_members(const mercer_model *model)
 {
     for (int64_t m = 0; m < model->member_count; m++) {

@@ -68,9 +68,9 @@ typedef struct member {
     const double *origin;          /* (width) subtracted from samples and centers; NULL for 0 */
     const double *norms;           /* (centers) squared norms of the centers; NULL where they are not needed */
     step step;                     /* preprocessing */
-    const double *shift, *factor;  /* (FEATURES); of STEP_SCALE one factor */
+    const double *shift, *factor;  /* (FEATURES); STEP_SCALE: a single factor */
     const double *knots, *normal;  /* (FEATURES, MRC_RANK_KNOTS), (MRC_RANK_KNOTS) */
-    const double *rank_weight;     /* (FEATURES) of STEP_BLEND */
+    const double *rank_weight;     /* (FEATURES) weights of the ranks in STEP_BLEND */
     const double *metric;          /* (FEATURES, width), or (width) if diagonal; NULL for none */
     bool diagonal;                 /* the metric is diagonal */
     bool wide;                     /* kernel and sums in double, otherwise in float */
@@ -80,7 +80,7 @@ typedef struct member {
     bool rounded;                  /* sums are rounded to float */
     kernel kernel;
     double a, b, bias; /* constants of the kernel; b of NTK and NNGP: 1 and 0 */
-    int degree;        /* of a power; layers of NTK and NNGP */
+    int degree;        /* exponent of the polynomial; number of layers of NTK and NNGP */
     double norm;       /* p of sums |x_k - z_k|^p; 2: squared distance by products; 0: inner product */
 } member;
 
@@ -210,7 +210,7 @@ static double inner(const member *m, const double *x, const double *z, const dou
     return (double)single;
 }
 
-/* x.z in double: of bytes it is exact. */
+/* x.z in double, which is exact for bytes. */
 static double plain_inner(const member *m, const double *x, const double *z)
 {
     double sum = 0;
@@ -269,8 +269,8 @@ static double nearness(const member *m)
     return m->wide ? 0x1p-20 : 0x1p-10;
 }
 
-/* |x - z|^2 by products; of pairs that are too near for that, from their coordinates. point: x - origin; norms: the sum
-   of both squared norms. */
+/* |x - z|^2 by products, or from coordinates if x and z are too near for products. point: x - origin; norms: the sum of
+   both squared norms. */
 static double square(const member *m, const double *x, const double *z, const double *point, double norms)
 {
     double dot = inner(m, point, z, m->origin), sum = real(m, norms);
@@ -379,7 +379,7 @@ static double angle_value(const member *m, const double *x, double xx, int j)
     return real(m, parallel(m, plain_inner(m, x, z), plain_inner(m, x, x), plain_inner(m, z, z)));
 }
 
-/* K(x, z_j). point: x - origin, and norm its squared norm; of NTK and NNGP x and its own. */
+/* K(x, z_j). point: x - origin, but x for NTK and NNGP; norm: squared norm of point. */
 static double kernel_value(const member *m, const double *x, const double *point, double norm, int j)
 {
     double z[WIDTH], s;
@@ -565,7 +565,7 @@ typedef struct column {
     const char *date;        /* order of a date, such as "d/m/Y"; NULL for an ISO date */
     char decimal;            /* decimal mark of a number with a unit or group marks; 0 for plain decimals */
     int unit;                /* of such a number */
-    double mean, origin;     /* replaces missing values; subtracted before the value is rounded to float */
+    double mean, origin;     /* mean: replaces missing values; origin: subtracted before a value is rounded to float */
     /* of a category: words with one feature each (kept), then words that have only statistics, then NULL */
     const char *const *levels;
     int kept, statistics; /* number of features that are statistics of a level */

@@ -6,8 +6,8 @@
  *
  * Computations are in double: if x is near a center, |x|^2 + |z|^2 - 2 x z' loses half of the digits of the distance,
  * which leaves 8 digits of a double but none of a float. Only asin is in float, because runtimes do not support it in
- * double; its argument is computed in double and is at most sqrt(1/2), where asin is well-conditioned. Runtime and
- * Mercer therefore agree up to the rounding of Mercer, which is that of float for models in float.
+ * double; its argument is computed in double and is at most sqrt(1/2), where asin is well-conditioned. A runtime and
+ * Mercer therefore agree up to the rounding of Mercer: rounding to float for models in float.
  *
  * Memory of a runtime: m p doubles, and m p d doubles for kernels of differences.
  */
@@ -78,9 +78,9 @@ static mercer_status row_starts(mrc_onnx *g, int64_t rows, int64_t count, int *o
 }
 
 /* The rank transform of data/prepare/preprocess_rank.c, for every feature, without branches. A value between two knots
-   is interpolated between their normal quantiles; a value that equals knots gets the mean of the first and the last
-   quantile of these. Both results are computed for all elements, and Where selects one. A width of 0, where both ends
-   are the same knot, is replaced by 1 to avoid 0 / 0. */
+   is interpolated between their normal quantiles; a value that equals one or more knots gets the mean of the first and
+   the last quantile of these knots. Both results are computed for all elements, and Where selects one. A width of 0,
+   where both ends are the same knot, is replaced by 1 to avoid 0 / 0. */
 static mercer_status rank_transform(mrc_onnx *g, const mercer_preprocess *of, int x, int *out)
 {
     const int64_t d = of->features, q = MRC_RANK_KNOTS, none = 0;
@@ -206,8 +206,8 @@ static int squared_norms(mrc_onnx *g, int x)
     return reduce(g, "ReduceSumSquare", x, 1);
 }
 
-/* Squared distances (m, p) of x (m, d) and z (p, d), computed from both minus the origin. Rounding can make a small
-   distance negative; the root or power of the kernel would then be NaN, so it becomes 0. */
+/* Squared distances (m, p) of x (m, d) and z (p, d), computed after subtracting the origin from both. Rounding can make
+   a small distance negative, and the root or power in the kernel would then be NaN, so negative distances become 0. */
 static int squares(mrc_onnx *g, int x, int z, const double *origin, int64_t d)
 {
     int from = mrc_onnx_doubles(g, d, -1, -1, origin);
@@ -238,7 +238,7 @@ static int stretched(mrc_onnx *g, int s, double scale, double power)
     return exp_of(g, node(g, "Neg", with(g, "Pow", with(g, "Div", s, scale), power), -1));
 }
 
-/* acos c = 2 asin(sqrt((1 - |c|) / 2)), or pi minus that. */
+/* acos c = 2 asin(sqrt((1 - |c|) / 2)) for c >= 0, or pi minus this value for c < 0. */
 static int arc_cosine(mrc_onnx *g, int c)
 {
     int half = with(g, "Mul", node(g, "Sub", mrc_onnx_number(g, 1), node(g, "Abs", c, -1)), 0.5);
@@ -318,8 +318,8 @@ static int kernel_matrix(mrc_onnx *g, const mercer_model *model, int x, int z)
 
 /* ---- Predictions --------------------------------------------------------------------------------------------- */
 
-/* Adds the conversion of sums to the units of the targets: scale and offset, then the inverse of the transform, exp(f)
-   - shift or the values of ranks. */
+/* Adds the conversion of sums to the units of the targets: scale and offset, then the inverse of the transform: exp(f)
+   - shift for log, leave_ranks for rank. */
 static mercer_status leave_units(mrc_onnx *g, const mercer_model *model, int f, int *out)
 {
     const mrc_units *units = &model->units;

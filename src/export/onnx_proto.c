@@ -39,7 +39,7 @@ static void add_bytes(mrc_onnx *self, mrc_bytes *to, const void *data, int64_t c
     to->count += count;
 }
 
-/* Appends a number in groups of 7 bits, lowest first; the highest bit of a byte is set if another one follows. */
+/* Appends a number in groups of 7 bits, lowest first; the highest bit of a byte is set if another byte follows. */
 static void add_varint(mrc_onnx *self, mrc_bytes *to, uint64_t value)
 {
     unsigned char bytes[10];
@@ -273,9 +273,9 @@ static void put_bytes(mrc_output *out, const mrc_bytes *bytes)
     mrc_output_bytes(out, bytes->data, bytes->count);
 }
 
-/* The length of the graph is the size of its collected fields plus that of its large tensors. Each of these takes a key
-   of 1 byte (field 5, type 2), a length and the message. The limit applies to the whole file, because the model is one
-   message. */
+/* The length of the graph is the size of its collected fields plus that of its large tensors. Each large tensor takes a
+   key of 1 byte (field 5, type 2), a length and the message. The limit applies to the whole file, because the model is
+   one message. */
 mercer_status mrc_onnx_write(mrc_onnx *self, const char *path, const char *const *keys, const char *const *texts,
                              int count)
 {

@@ -64,8 +64,8 @@ int mrc_onnx_node(mrc_onnx *onnx, const char *operator, int a, int b, int c);
 int mrc_onnx_with(mrc_onnx *onnx, const char *operator, int a, int b, const char *attribute, int64_t value, bool list);
 int mrc_onnx_cast(mrc_onnx *onnx, int a, mrc_onnx_type type);
 
-/* Add an input (rows, width) of the graph and return its value; make value v an output with a name. width < 0:
-   (rows). */
+/* mrc_onnx_input adds an input (rows, width) of the graph and returns its value. mrc_onnx_output makes value v an
+   output with a name. width < 0: the shape is (rows). */
 int mrc_onnx_input(mrc_onnx *onnx, const char *name, mrc_onnx_type type, int64_t width);
 void mrc_onnx_output(mrc_onnx *onnx, int v, const char *name, mrc_onnx_type type, int64_t width);
 

@@ -27,7 +27,7 @@ typedef struct mrc_metric {
 mercer_status mrc_metric_given(mrc_metric *out, mrc_scope *scope, mrc_backend *backend, int64_t d,
                                const mercer_matrix *given);
 
-/* Checks the shape of such a matrix before the samples are known. d: number of features, or 0 if unknown. */
+/* Checks the shape of the caller's matrix before the samples are known. d: number of features, or 0 if unknown. */
 mercer_status mrc_metric_check(mercer_context *context, const mercer_matrix *given, int64_t d);
 
 #endif
