@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The inner loops of Shapley values for the baseline, and the choice of an instruction set. game_block_body.h is
-   compiled once per instruction set, each time in a file of its own, because compiler flags are set per file. */
+   compiled once per instruction set, each time by a different file, because compiler flags are set per file. */
 #define GAME_SCOPE static
 #define GAME_OPS   baseline
 #include "explain/game_block_body.h"

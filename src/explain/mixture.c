@@ -40,9 +40,7 @@
 #define MOST_HIGH  1e30
 #define LAST_RATE  50.0  /* largest finite rate times LOW: exp(-50) is negligible */
 #define INFINITE   1e300 /* a rate whose term is 0 for every argument above 1e-297 */
-#define DEPENDENT \
-    1e-13 /* a column depends on the active ones if less than this share of its norm is outside their
-                            span */
+#define DEPENDENT  1e-13 /* least share of a new column's norm outside the span of the active columns */
 
 enum { MOST_ACTIVE = 400 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The memory of a fit: how much samples, model and stream take, how much is left for training, and the plan for that.
+ * The memory of a fit: how much samples, model and stream take, how much is left for training, and a plan that fits.
  * With M bytes in total, p centers with d features and c outputs, and v validation rows:
  *
  *     left = M - p (d s + c r) - v (d s + c t) - min(4 n (d s + c r), 64 MiB) - samples held in memory
@@ -81,8 +81,8 @@ static bool is_held(const mercer_fitting *self)
     return !self->info.mapped && (!self->info.format || strcmp(self->info.format, "synthetic") != 0);
 }
 
-/* Returns the sizes of a training run with p centers, for the planner. Samples are those of the stream once it is open,
-   which augmentation may make more than the rows. */
+/* Returns the sizes of a training run with p centers, for the planner. Once the stream is open, `samples` is the number
+   of samples that it delivers, which may exceed the number of rows with augmentation. */
 static mercer_shape shape_of(const mercer_fitting *self, int64_t p)
 {
     return (mercer_shape){
@@ -128,8 +128,8 @@ static double held_by_a_rank(const mercer_fitting *self, int64_t p, const mercer
 
 /*
  * Plans for several devices. Their memory is not one pool: the bytes of each rank must fit its device. Sets *memory to
- * the given budget of all ranks, else to the largest for which each rank's part fits, found by reducing it in steps of
- * an eighth. Fails with MERCER_ERROR_MEMORY if there is none.
+ * the given budget of all ranks. Without a given budget, finds the largest budget for which each rank's part fits, by
+ * reducing the budget in steps of an eighth. Fails with MERCER_ERROR_MEMORY if no budget fits.
  */
 static mercer_status plan_on_devices(const mercer_fitting *self, int64_t p, mercer_plan *plan, int64_t *memory,
                                      mrc_reason *reason)
@@ -149,8 +149,8 @@ static mercer_status plan_on_devices(const mercer_fitting *self, int64_t p, merc
     }
 }
 
-/* For training on one device this is the option `memory` unchanged (0: the planner's default), because samples and
-   model are in host memory. On several devices it is the budget of all ranks, or 0 if no plan fits. */
+/* For training on one device, returns the option `memory` unchanged (0: the planner's default), because samples and
+   model are in host memory. For several devices, returns the budget of all ranks, or 0 if no plan fits. */
 int64_t mrc_fit_memory_left(const mercer_fitting *self, int64_t p)
 {
     enum {
@@ -173,7 +173,8 @@ int64_t mrc_fit_memory_left(const mercer_fitting *self, int64_t p)
     return left < LEAST ? LEAST : (int64_t)left;
 }
 
-/* Plans p centers in the memory that is left; the reason of a failure is not yet an error of the context. */
+/* Plans p centers in the memory that is left. A failure is returned in *reason and does not set the error of the
+   context. */
 static mercer_status try_plan(const mercer_fitting *self, int64_t p, mercer_plan *plan, mrc_reason *reason)
 {
     int64_t memory;
@@ -207,7 +208,7 @@ static const char *count_text(char text[32], int64_t count)
     return text;
 }
 
-/* Fails because p centers do not fit, with the largest number that does. */
+/* Fails because p centers do not fit. The message has the largest number of centers that fits. */
 static mercer_status refuse(mercer_fitting *self, int64_t p)
 {
     char bytes[MRC_BYTES_TEXT], asked[32];

@@ -10,11 +10,12 @@
  *
  * The curvature k is 0 (g = f) or the best of CURVATURES powers of 2, each with its own T. It must lower the log loss
  * of all n samples together by more than log(n) / 2, the penalty of the Bayesian information criterion for one
- * parameter, so that a few samples do not bend the scores by chance. Test log loss without and with it, default fits
- * (bench/results/calibration.txt): .4319 and .4317 (hr), .1971 and .1836 (bank), .4384 and .4336 (credit), .2907 and
- * .2816 (adult), .1028 and .0938 (airline), .3399 and .3341 (rain), .2393 and .2270 (heart), .0909 and .0824 (letter).
- * An intercept in addition changed the cross-validated log loss of calibration rows by -.0001 (adult) to .0056 (hr),
- * and the likeliest class would no longer be the predicted one. Cost: about 150 passes over the scores (n, c).
+ * parameter, so that a few samples do not bend the scores by chance. Test log loss without and with curvature, for
+ * default fits (bench/results/calibration.txt): .4319 and .4317 (hr), .1971 and .1836 (bank), .4384 and .4336 (credit),
+ * .2907 and .2816 (adult), .1028 and .0938 (airline), .3399 and .3341 (rain), .2393 and .2270 (heart), .0909 and .0824
+ * (letter). An additional intercept changed the cross-validated log loss of calibration rows by -.0001 (adult) to .0056
+ * (hr), and with an intercept the likeliest class would no longer be the predicted class. Cost: about 150 passes over
+ * the scores (n, c).
  *
  * Intervals (src/model/calibration.c) need scores of held-out rows: for values |f - y| of each output, for classes the
  * total probability of all classes that rank before the true one. The model stores up to MOST_KEPT quantiles of them:
@@ -22,9 +23,9 @@
  * weights, and up to MOST_KEPT rows, these are the sorted scores themselves.
  *
  * The scores come from the validation set. Without one, they are cross-validated: three models are each trained on two
- * thirds of the samples and score the remaining third. Units (data/equal_rows.h) are not divided, and classes are
- * evenly divided. Cross-validated scores are also evaluated, for values as well as for classes, if the caller asks for
- * it.
+ * thirds of the samples and score the remaining third. The rows of a unit (data/equal_rows.h) stay in the same third,
+ * and each third has the same shares of classes. Cross-validated scores are also evaluated, for values as well as for
+ * classes, if the caller asks for it.
  */
 #include "fit/fitting.h"
 
@@ -50,7 +51,8 @@ enum { FIRST_CURVATURE = 2, CURVATURES = 7 };
 #define COARSE 1e-2
 #define FINE   1e-4
 /* Difference in log likelihood up to which the smaller curvature is chosen. The log loss hardly depends on large
-   curvatures (on 765 rows of hr 256 was better than 8 by 0.7), and the smaller one changes the probabilities less. */
+   curvatures (on 765 rows of hr, curvature 256 was better than 8 by 0.7), and the smaller one changes the probabilities
+   less. */
 #define ABOUT_AS_GOOD 1.0
 #define RANDOM_FOLDS  UINT64_C(0x666f6c6473)
 
@@ -130,8 +132,9 @@ static double find_curved(const scored_rows *rows, const mercer_matrix *curved, 
     return find_temperature(&bent, step, temperature);
 }
 
-/* Finds the smallest curvature that is about as good as the best one, and its temperature. Changes nothing if
-   `straight`, the log loss without curvature, is too good. curved (n, c): scratch space. */
+/* Finds the smallest curvature that is about as good as the best one, and its temperature. Changes nothing unless a
+   curvature improves on `straight`, the log loss without curvature, by more than log(n) / (2 n). curved (n, c): scratch
+   space. */
 static void find_curvature(const scored_rows *rows, const mercer_matrix *curved, double straight, double *temperature,
                            double *curvature)
 {
@@ -205,7 +208,7 @@ static mercer_status make_scores(const mercer_fitting *self, mrc_scope *scope, i
 /* ---- Intervals --------------------------------------------------------------------------------------------------- */
 
 /* Sorts n scores and stores m quantiles: out[k] is the smallest score such that the scores up to it have a share (k +
-   1) / m of the weight. The last row fills what rounding has left open. */
+   1) / m of the weight. The last score fills the entries that rounding errors of the sums of weights left empty. */
 static void fill_table(mrc_weighted *list, int64_t n, double *out, int64_t m)
 {
     const double rounding = 1e-9; /* tolerance for rounding errors of sums of weights */
@@ -308,8 +311,8 @@ typedef struct folds {
     bool stopped;             /* the caller's callback requested a stop, or the budget has ended */
 } folds;
 
-/* Returns whether the budget has ended, with the tenth by which a fit may exceed it. Calibration is finished all the
-   same, because probabilities without it are much worse. */
+/* Returns whether the budget has ended, including the tenth by which a fit may exceed it. Always false for a
+   cross-validation that calibrates, because probabilities are much worse without calibration. */
 static bool is_late(const folds *self)
 {
     double budget = self->fitting->options->search.budget;
@@ -366,7 +369,7 @@ static mercer_status deal_out(folds *self, int64_t *unit, int64_t *counts, bool 
 
 /* Trains a model on other rows, with the hyperparameters of `outer`: the whole fit or one of its members. The request
    is changed so that the inner fit neither searches, calibrates, holds out rows nor writes a checkpoint; `outer` gives
-   it kernel and preprocessing. A ridge that the record has as 0 is a fit without ridge, so it becomes -1. */
+   it kernel and preprocessing. A ridge of 0 in the record means a fit without ridge, so the option becomes -1. */
 static mercer_status train_like(folds *self, const mercer_fitting *outer, mercer_dataset *data, mercer_model **out)
 {
     MRC_OWNED(mrc_release_fitting) mercer_fitting *inner = NULL;
@@ -441,9 +444,9 @@ static mercer_status evaluate_scores(mercer_fitting *self, const mercer_dataset 
     return mercer_evaluation_add(self->scores, scores, dataset->labels ? NULL : &dataset->y, dataset->labels, weights);
 }
 
-/* Makes cross-validated scores and, as far as wanted, calibrates probabilities and evaluates the scores. Rows are
-   sorted by fold first, so that the rows of a fold are a contiguous part of the copied dataset and of the scores.
-   Nothing is calibrated if a class has too few rows or the caller stopped. */
+/* Makes cross-validated scores. If requested, calibrates probabilities and evaluates the scores. Rows are sorted by
+   fold first, so that the rows of a fold are a contiguous part of the copied dataset and of the scores. Nothing is
+   calibrated if a class has too few rows or the caller stopped. */
 static mercer_status cross_validate(mercer_fitting *self, bool temperature)
 {
     int64_t n = self->data->rows;
@@ -505,6 +508,6 @@ mercer_status mrc_stage_calibrate(mercer_fitting *self)
         mrc_fit_decide(self, "calibrate", "temperature", MRC_FROM_DATA, "%.4g", found->temperature);
         mrc_fit_decide(self, "calibrate", "curvature", MRC_FROM_DATA, "%.4g", found->curvature);
     }
-    MRC_TRY(mrc_model_set_record(self->model, NULL)); /* a finished model has none; only checkpoints do */
+    MRC_TRY(mrc_model_set_record(self->model, NULL)); /* only checkpoints have a record, not finished models */
     return mrc_fit_write_note(self);
 }

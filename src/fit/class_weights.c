@@ -125,7 +125,8 @@ bool mrc_fit_shifts_classes(const mercer_fitting *self)
     return self->class_factors && !(to && strcmp(to, "weighted") == 0);
 }
 
-/* Divides the class weights out again. A class of weight 0 has rows of weight 0, whose original weight is lost. */
+/* Divides the row weights by the class weights. A class of weight 0 has rows of weight 0, whose original weight is
+   lost. */
 mercer_status mrc_fit_population_weights(const mercer_fitting *self, const mercer_dataset *dataset, mrc_scope *scope,
                                          const double **out)
 {

@@ -99,8 +99,9 @@ static void set_size(mercer_fitting *self, int64_t p)
     self->record.centers = p >= n - n / 5 ? -1 : p;
 }
 
-/* Sets the size of a fit that searches. If the fit chooses the solver, it asks for convergence, and takes that back if
-   no plan that converges fits. An open size is halved until a plan fits. An existing model keeps its size. */
+/* Sets the size of a fit that searches. If the fit chooses the solver, it requests a solver that converges, and
+   withdraws the request if no plan of such a solver fits into memory. A number of centers that the caller has not set
+   is halved until a plan fits. An existing model keeps its size. */
 static void size_of_search(mercer_fitting *self)
 {
     const mercer_train_options *train = &self->request->train;
@@ -142,7 +143,8 @@ mercer_status mrc_fit_choose_size(mercer_fitting *self)
 
 /* ---- Choice of centers ------------------------------------------------------------------------------------------- */
 
-/* Allocates p centers or, if `shared`, this rank's share of them. Sets *first to the index of the first one. */
+/* Allocates p centers or, if `shared`, this rank's share of them. Sets *first to the index of the first center that is
+   allocated. */
 static mercer_status allocate_centers(mercer_fitting *self, int64_t p, bool shared, mercer_dtype dtype, int64_t *first)
 {
     int64_t rows = p, d = mrc_fit_width(self);

@@ -8,13 +8,13 @@
  *   search.stages   (4, 3) f64         completed steps, rate and smoothed error of each descent
  *   search.sizes    (1, 2) f64         effort, rows of the journal
  *
- * Its metadata have, under "search", the options that determine the search; with others it is not resumed. Draws depend
- * on the seed and the step only, so a resumed search gives bitwise identical results.
+ * Its metadata have, under "search", the options that determine the search; a fit with other options cannot resume the
+ * search and fails. Draws depend on the seed and the step only, so a resumed search gives bitwise identical results.
  *
  * While training runs it is the file of the trainer (training/checkpoint.c): a model with the state of training. Its
  * metadata have, under "fit_record", the results of earlier stages as JSON: effort, ridge, errors and steps of the
- * search. A resumed fit reads them instead of searching again. They contain no times, because all ranks must write
- * equal files.
+ * search. A resumed fit reads them instead of searching again. The results contain no times, because all ranks must
+ * write equal files.
  */
 #include "fit/fitting.h"
 
@@ -31,8 +31,8 @@
 #include <string.h>
 
 #define NUMBER_MOST 1e100 /* numbers of a record above this limit are ignored: the file is not trusted */
-/* SAVE_SECONDS: a search takes seconds at effort 3, so by default only longer ones are saved while they run. A stop
-   saves the state in any case. STAGE_NUMBERS: columns of search.stages. */
+/* SAVE_SECONDS: a search takes seconds at effort 3, so by default only longer searches are saved while they run. If the
+   caller stops the search, its state is saved in any case. STAGE_NUMBERS: columns of search.stages. */
 enum { SAVE_SECONDS = 60, STAGE_NUMBERS = 3 };
 
 /* Writes the options and sizes that determine a search, to be compared when it is resumed. */
@@ -103,7 +103,7 @@ static mercer_status read_state(mercer_fitting *self, const char *path, const mr
     }
     if (!whole || !mrc_in_range(effort, 1, MRC_MOST_EFFORT) || effort != floor(effort) ||
         !mrc_in_range(steps, 0, MRC_SEARCH_STEPS) || steps != floor(steps))
-        return mrc_fail(self->context, MERCER_ERROR_FORMAT, "%s: cannot read its search", path);
+        return mrc_fail(self->context, MERCER_ERROR_FORMAT, "%s: cannot read the state of the search", path);
     MRC_TRY(mrc_check_finite(self->context, "search.memory", &memory, NULL));
     MRC_TRY(mrc_alloc(self->context, &state->memory, mrc_max(1, memory.cols), sizeof(double), "the search"));
     memcpy(state->memory, memory.data, (size_t)memory.cols * sizeof(double));

@@ -66,8 +66,9 @@ mercer_dtype mrc_fit_points(const mercer_fit_options *options, const mercer_data
     return info->dtype == MERCER_F64 ? MERCER_F64 : MERCER_F32;
 }
 
-/* Computes the median distance between up to 2,000 evenly spaced, preprocessed rows, or as many as take half of the
-   memory, in the norm of the kernel. It is rounded to four digits, which is accurate enough and easy to type. */
+/* Computes the median distance between up to 2,000 evenly spaced, preprocessed rows, or fewer if they would take more
+   than half of the memory, in the norm of the kernel. The median is rounded to four digits, which is accurate enough
+   and easy to type. */
 static mercer_status find_median(const mercer_fitting *self, double *out)
 {
     enum { MOST = 2000 };
@@ -158,8 +159,8 @@ static mercer_status is_one_point(const mercer_dataset *data, bool *out)
     return mrc_dataset_check(data);
 }
 
-/* Sets the bandwidth to the median distance. If all rows are the same point, it is 1: every bandwidth then gives the
-   same model. */
+/* Sets the bandwidth to the median distance. If all rows are the same point, the bandwidth is set to 1: every bandwidth
+   then gives the same model. */
 static mercer_status find_bandwidth(mercer_fitting *self, double *out)
 {
     bool point;
@@ -174,7 +175,7 @@ static mercer_status find_bandwidth(mercer_fitting *self, double *out)
     return MERCER_OK;
 }
 
-/* Copies kernel and preprocessing from the outer fit, whose hyperparameters are validated by this one. */
+/* Copies kernel and preprocessing from the outer fit. This fit validates the hyperparameters of the outer fit. */
 static mercer_status inherit(mercer_fitting *self)
 {
     const mercer_fitting *outer = self->outer;
@@ -241,7 +242,7 @@ static void record_folded(mercer_fitting *self)
     mrc_fit_decide(self, "kernel", "folded", mrc_fit_origin(self, false, MRC_FROM_DATA), "yes");
 }
 
-/* Takes the caller's model or loads that of the checkpoint, with its kernel and preprocessing. */
+/* Takes the caller's model, or loads the model of the checkpoint, with its kernel and preprocessing. */
 static mercer_status load_model(mercer_fitting *self)
 {
     mercer_context *context = self->context;
@@ -266,7 +267,7 @@ static mercer_status load_model(mercer_fitting *self)
 
 /* Uses the given kernel and preprocessing, or the defaults, unless the search has chosen them. The order matters: the
    bandwidth is a distance of preprocessed rows, so preprocessing and metric come before it. Folding changes the
-   bandwidth, so the kernel is printed for the report before it. */
+   bandwidth, so the kernel is printed for the report before folding. */
 static mercer_status choose_kernel(mercer_fitting *self)
 {
     if (self->outer) return inherit(self);

@@ -36,7 +36,7 @@ static int watch_deadline(void *user, const mercer_progress *progress)
     return self->late;
 }
 
-/* Creates the trainer, with this fit's data as validation set, and lets it resume if a checkpoint is given. */
+/* Creates the trainer, with the fit's validation rows, and lets it resume if a checkpoint is given. */
 static mercer_status create_trainer(mercer_fitting *self)
 {
     mercer_train_options options = mrc_fit_train_options(self);
@@ -50,8 +50,8 @@ static mercer_status create_trainer(mercer_fitting *self)
     if (self->deadline > 0) options.progress = watch_deadline, options.progress_user = self;
     if (options.checkpoint) MRC_TRY(mrc_fit_set_record(self));
     MRC_TRY(mercer_trainer_create(&self->trainer, self->model, self->options->run.comm, &options));
-    /* A bandwidth of the search was scored on held-out rows. It is right even if it is wide, as for linear targets. A
-       fold of a cross-validation repeats no warning of the fit. */
+    /* No warning about a wide bandwidth that the search found: it was scored on held-out rows, and linear targets, for
+       example, need a wide one. No warning in a fold of a cross-validation either, because the fit itself warns. */
     bool scored = self->outer || (self->searches && !mrc_fit_has_bandwidth(self->options));
     self->trainer->known = (mrc_known){.on_samples = self->centers_are_rows, .spread = scored ? 1 : self->spread};
     return self->record.resumes ? mercer_trainer_resume(self->trainer, self->record.resumes) : MERCER_OK;
@@ -88,9 +88,9 @@ mercer_status mrc_stage_plan(mercer_fitting *self)
 
 /* ---- Convergence ------------------------------------------------------------------------------------------------- */
 
-/* Ratio of training loss to held-out error above which training is considered unconverged. A converged training loss
-   is below the held-out error; the loss of the last pass is that of the weights before it, which are slightly worse.
-   On the six tables of python/tests/paths.py the ratio is at most 1 for solvers that converge, and 1.7 to 17 for
+/* Ratio of training loss to held-out error above which training is considered unconverged. A converged training loss is
+   below the held-out error; the loss of the last pass is measured with the weights before that pass, which are slightly
+   worse. On the six tables of python/tests/paths.py the ratio is at most 1 for solvers that converge, and 1.7 to 17 for
    richardson, nytro, gd and paper. */
 #define UNCONVERGED 1.5
 

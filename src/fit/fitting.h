@@ -80,7 +80,7 @@ struct mercer_fitting {
     mrc_fit_record record;
     int stage;           /* next stage to run */
     bool failed;         /* a stage failed: the fit cannot continue */
-    bool untrained;      /* only centers or a plan are made, for a new model: neither model nor checkpoint is used */
+    bool untrained;      /* only centers or a plan are made, for a new model: a given model or checkpoint is not used */
     bool on_device;      /* training uses device memory */
     int64_t memory;      /* host memory budget of the whole fit, in bytes */
     int64_t device_each; /* bytes for training per rank if several ranks train on devices, else 0 */
@@ -173,8 +173,8 @@ void mrc_fit_record_centers(mercer_fitting *self);
 /* Inserts the lines of the record at the beginning of a plan's text. */
 void mrc_fit_add_lines(const mercer_fitting *self, mercer_plan *plan);
 const char *mrc_origin_name(mrc_origin origin);
-/* Returns the origin of a value: GIVEN or RESUMED if it comes with an existing model; else GIVEN if `given`, or
-   `otherwise`. */
+/* Returns the origin of a value: GIVEN or RESUMED if the value comes with an existing model. In other cases returns
+   GIVEN if `given` is true, or else `otherwise`. */
 mrc_origin mrc_fit_origin(const mercer_fitting *self, bool given, mrc_origin otherwise);
 /* Fills the caller's report. */
 void mrc_fitting_fill(const mercer_fitting *self, mercer_fit_report *report);
@@ -227,7 +227,7 @@ mercer_status mrc_fit_parse_kernel(const mercer_fit_options *options, mercer_con
 /* Adds a metric to the preprocessing as its last step: weights, or for norm 2 also a matrix M. */
 mercer_status mrc_fit_set_metric(mercer_context *context, mercer_preprocess *preprocess, const mercer_kernel *kernel,
                                  const mercer_matrix *metric, int64_t features);
-/* Returns why a fit does not begin with a hyperparameter search; NULL: it does, if it has enough rows. */
+/* Returns the reason why a fit does not search hyperparameters; NULL: the fit searches, if it has enough rows. */
 const char *mrc_fit_search_skipped(const mercer_fit_options *options, const mercer_dataset_info *info, int64_t memory);
 /* Returns the number of columns of preprocessed samples in training. */
 int64_t mrc_fit_width(const mercer_fitting *self);
@@ -239,8 +239,8 @@ bool mrc_fit_asks_for_search(const mercer_fit_options *options);
 /* Returns the number of centers of the effort level. */
 int64_t mrc_fit_default_centers(const mercer_fitting *self);
 
-/* fit_checkpoint.c: checks that the search of the checkpoint, if it has one, is this one, and makes the task save its
-   state, by the checkpoint options of training. */
+/* fit_checkpoint.c: checks that a search in the checkpoint, if there is one, has the options of this search. Makes the
+   task save its state as the checkpoint options of training request. */
 mercer_status mrc_fit_open_search_state(mercer_fitting *self, mrc_search_task *task);
 /* Restores effort and results from a checkpoint. Sets *searching to whether it was written during a search, whose state
    is restored. A checkpoint of a training run has the ridge and the results of the search. */
@@ -253,7 +253,7 @@ mercer_status mrc_fit_find_units(mercer_fitting *self);
 mercer_status mrc_fit_set_units(mercer_fitting *self);
 
 /* ridge.c: sets record.ridge unless it is given or restored from a checkpoint: the result of the search, the ridge of
-   the model's note, or a search by the error on held-out rows. No other function chooses it. */
+   the model's note, or a search by the error on held-out rows. No other function chooses the ridge. */
 mercer_status mrc_fit_choose_ridge(mercer_fitting *self);
 
 /* fit_centers.c: sets record.centers and record.converge of a fit that searches, unless they are given. */

@@ -30,7 +30,8 @@
 /* A given ridge leads to a warning if its held-out error is this many times that of the best other ridge. */
 #define RIDGE_LOSS 1.1
 
-/* Numbers of centers of the effort levels for fits without a search; search/search_effort.c has those with one. */
+/* Numbers of centers of the effort levels for fits without a search; search/search_effort.c has those for fits with a
+   search. */
 static const int64_t plain_centers[MRC_MOST_EFFORT] = {2500, 5000, 10000, 20000, 40000};
 
 /* Returns whether the search supports the given kernel: it must be a function of the L1 or L2 distance with a known
@@ -59,7 +60,7 @@ static const char *made_for_defaults(const mercer_dataset_info *info)
     return pixels ? "the samples are bytes, such as pixels" : NULL;
 }
 
-/* Returns why samples are not searched by default; NULL: they are. */
+/* Returns the reason why there is no search for these samples by default; NULL: there is a search. */
 static const char *not_a_table(const mercer_dataset_info *info, int64_t memory)
 {
     double bytes = (double)info->rows * (double)info->features * (double)mrc_dtype_size(info->dtype);
@@ -125,7 +126,7 @@ static void warn_about_defaults(const mercer_fitting *self)
         mrc_warn(context, "kernel.metric", "metric is given, so weights of the features are not searched");
 }
 
-/* Warns about options of the search for data that are not searched. */
+/* Warns about search options that have no effect because no search runs. */
 static void warn_about_no_search(const mercer_fitting *self)
 {
     bool all_centers = self->info.rows <= plain_centers[MRC_DEFAULT_EFFORT - 1];

@@ -95,7 +95,7 @@ static json_t *real_number(double value)
     return isfinite(value) ? json_real(value) : json_null();
 }
 
-#define PROGRAM "mercer train" /* by this value of "program" readers recognize notes of fits */
+#define PROGRAM "mercer train" /* readers recognize notes of fits by this value of "program" */
 
 /* The note may be any text. A text that is not JSON, or JSON of another program, is not an error. */
 bool mrc_fit_read_note(const mercer_model *model, double *ridge, double *weight)

@@ -91,7 +91,7 @@ static mercer_status check_targets(mercer_context *context, const mercer_fit_opt
 
 /* ---- Kernel and search ------------------------------------------------------------------------------------------- */
 
-/* Checks a bandwidth that is given outside of the kernel's text. open: the kernel's string sets none. */
+/* Checks a bandwidth that is given outside of the kernel's text. open: the kernel's string sets no bandwidth. */
 static mercer_status check_bandwidth(mercer_context *context, const mercer_fit_options *options, bool open)
 {
     const char *kernel = options->kernel.spec ? options->kernel.spec : MRC_DEFAULT_KERNEL;
@@ -107,8 +107,8 @@ static mercer_status check_bandwidth(mercer_context *context, const mercer_fit_o
     return mrc_fit_parse_kernel(options, context, options->kernel.bandwidth, &kernel_function, &open);
 }
 
-/* The kernel is parsed with bandwidth 1 to check the text; data determine the real one. k-means accepts only some
-   kernels, so its method is checked with the kernel. */
+/* The kernel is parsed with bandwidth 1 to check the text; the data determine the real bandwidth. k-means accepts only
+   some kernels, so its method is checked with the kernel. */
 static mercer_status check_kernel(mercer_context *context, const mercer_fit_options *options)
 {
     mercer_kernel kernel;
@@ -252,7 +252,8 @@ mercer_status mrc_fit_check_request(mercer_context *context, mrc_fit_request *re
     MRC_TRY(check_numbers(context, options));
     mrc_reason reason;
     if (mrc_plan_check_options(&request->train, &reason) != MERCER_OK)
-        return mrc_fail_with(context, &reason); /* the planner would check them, too, but only after the search */
+        return mrc_fail_with(context, &reason); /* the planner would also check these options, but only after the
+                                                   search */
     MRC_TRY(check_together(context, request));
     MRC_TRY(check_targets(context, options));
     MRC_TRY(check_kernel(context, options));

@@ -35,7 +35,7 @@
 enum { MOST_ROWS = 8192, MOST_CENTERS = 1024, LEAST_ROWS = 20, RIDGES = 8 };
 static const double relative_ridges[RIDGES] = {1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1};
 #define DEFAULT_RIDGE 1e-3
-#define PLANNED_RIDGE 1e-6 /* of a plan from sizes, without data: costs do not depend on it */
+#define PLANNED_RIDGE 1e-6 /* ridge in plans from sizes, without data: costs do not depend on the ridge */
 #define SLACK         0.01
 
 typedef struct ridge_search {
@@ -68,8 +68,8 @@ static mercer_status read_rows(ridge_search *self)
     return MERCER_OK;
 }
 
-/* Copies training rows into z, taken from the folds in turn. Row i of every fold is taken before row i + 1 of any, so
-   that all folds contribute equally. */
+/* Copies training rows into z, taken from the folds in turn. Row i of every fold is taken before row i + 1 of any fold,
+   so that all folds contribute equally. */
 static void gather_rows(const mrc_small_rows *rows, const mercer_matrix *z)
 {
     const mrc_folds *folds = &rows->folds;

@@ -29,8 +29,9 @@ enum {
     MERGED_DEVICE_ROWS = 10000, /* the same limit for device memory, from which rows are fetched one at a time */
     /* largest number of rows that are held out if the caller has not requested a share */
     HELD_ROWS = 2000,
-    /* 1 / share of the rows that are held out: a few hundred rows determine a temperature; intervals need more, because
-       the score of rank k of n rows has a level uncertain by about 1 / sqrt(n); a group is worth only one row */
+    /* one row out of this number is held out. A few hundred rows determine a temperature. Intervals need more rows,
+       because the level of the score at rank k of n is uncertain by about 1 / sqrt(n), and a group counts as only one
+       row */
     HELD_SHARE = 20,
     HELD_SHARE_INTERVALS = 10,
     HELD_SHARE_GROUPS = 5
@@ -51,7 +52,7 @@ mercer_status mrc_fit_distinct_rows(mrc_scope *scope, const mercer_dataset *data
     return MERCER_OK;
 }
 
-/* Makes `data` the merged samples. Without equal rows and weights it is not changed. */
+/* Replaces `data` by the merged samples. `data` is not changed if there are neither equal rows nor weights. */
 static mercer_status take_merged(mercer_fitting *self, const int64_t *rows, const double *weights, int64_t count,
                                  bool ones)
 {
@@ -125,7 +126,7 @@ static mercer_status mark_latest(const mercer_fitting *self, int64_t held, bool 
 }
 
 /* Returns whether a unit can be held out, that is, its classes have other training rows. left (classes): remaining
-   training rows per class, reduced if so. */
+   training rows per class; the rows of the unit are subtracted if it can be held out. */
 static bool may_leave(const mercer_dataset *data, const int64_t *rows, int64_t count, int64_t *left)
 {
     bool may = true;
@@ -180,7 +181,7 @@ static mercer_status drop_weights(mercer_fitting *self, const bool *marks)
     return MERCER_OK;
 }
 
-/* Copies the marked or the other rows into a new dataset. rows (n): scratch space. */
+/* Copies the rows whose mark equals `wanted` into a new dataset. rows (n): scratch space. */
 static mercer_status take_part(const mercer_dataset *data, const bool *marks, bool wanted, int64_t *rows,
                                mercer_dataset **out)
 {
@@ -245,12 +246,12 @@ static mercer_status choose_held(const mercer_fitting *self, int64_t *held)
 {
     const mercer_dataset *data = self->data;
     bool intervals = self->options->validation.intervals == MERCER_ON, times = data->key_kind == MRC_KEYS_TIMES;
-    /* Small datasets are cross-validated instead. With times this would train on later rows than it scores. More
-       synthetic samples cost nothing, so some are held out for a score. */
+    /* Small datasets are cross-validated instead. With times, cross-validation would train on later rows than it
+       scores. More synthetic samples cost nothing, so some are held out for a score. */
     bool scored = self->options->validation.score == MERCER_ON && data->synth;
     bool crossed = data->rows <= MRC_CROSS_VALIDATED_ROWS && !times && !scored;
-    /* Of values no rows are held out for a score: without a twentieth of the rows of `housing` the R2 was .867
-       instead of .870, the mean of four seeds. */
+    /* In regression no rows are held out only for a score: without a twentieth of the rows of `housing`, R2 was .867
+       instead of .870 (mean of four seeds). */
     bool classes = data->task == MERCER_TASK_CLASSIFICATION && data->outputs > 1;
     *held = 0;
     if (!intervals && (crossed || !(classes || scored))) return MERCER_OK;

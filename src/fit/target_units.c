@@ -61,8 +61,8 @@ static mercer_status open_sample(const mercer_dataset *data, mrc_scope *scope, t
 
 /* ---- log ------------------------------------------------------------------------------------------------------- */
 
-/* Updates least (c) with the smallest target of each output, over rows with a positive weight. Fails at a negative
-   one. */
+/* Updates least (c) with the smallest target of each output, over rows with a positive weight. Fails if one of these
+   targets is negative. */
 static mercer_status find_least(const mercer_dataset *data, double *least)
 {
     target_sample self;
@@ -190,9 +190,9 @@ static mercer_status find_curve(mercer_fitting *self, const char *how)
 }
 
 /* Distance of the targets' mean from 0, in standard deviations, above which a warning about the missing intercept is
-   issued. Measured on two synthetic tables of 1,500 rows, with kernels laplace and gaussian and with a search: test
-   error relative to that with standardized targets 0.99 to 1.27 at a distance of 3, 0.98 to 3.3 at 10, 1.01 to 9.5 at
-   20, 1.02 to 200 at 100. */
+   issued. Measured on two synthetic tables of 1,500 rows, with kernels laplace and gaussian and with a search: the
+   ratio of the test error to that with standardized targets was 0.99 to 1.27 at a distance of 3, 0.98 to 3.3 at 10,
+   1.01 to 9.5 at 20, and 1.02 to 200 at 100. */
 #define FAR_FROM_ZERO 10
 
 /* Warns if targets without a transform have a mean far from 0: the model has no intercept, so it must learn the mean

@@ -17,8 +17,8 @@ static int64_t rows_to_keep(const mercer_evaluation_options *options)
     return mrc_max(1, mrc_min(options->rows, bytes / row));
 }
 
-/* Allocates all arrays. Those of doubles share one allocation of 13 c: seven sums per output, and `row` (6 c). The
-   pointers of the options to arrays of the caller are replaced by pointers to the copies. */
+/* Allocates all arrays. The arrays of doubles share one allocation of 13 c elements: seven sums per output, and `row`
+   (6 c). The pointers of the options to arrays of the caller are replaced by pointers to the copies. */
 static mercer_status allocate_rows(mercer_evaluation *self)
 {
     int64_t c = self->outputs, shown = mrc_min(c, MRC_PLOTTED_OUTPUTS);

@@ -6,10 +6,10 @@
  * Split conformal prediction. With scores s_1 <= .. <= s_n of rows that the model was not trained on, a further
  * exchangeable row has a score of at most s_k with probability at least k / (n + 1). So an interval of level q uses
  *
- *     k = ceil(q (n + 1)),    in a list of m shares: entry ceil(q (1 + 1 / n) m)
+ *     s_k with k = ceil(q (n + 1)),    or of m stored quantiles of the scores: entry ceil(q (1 + 1 / n) m)
  *
- * and there is no interval if that is beyond the end of the list: the rows are too few for the level. Storing only m <
- * n scores rounds k up, so intervals cover up to a share 1 / m more of the rows.
+ * and there is no interval if this index is beyond the end of the list: the rows are too few for the level. With m < n
+ * quantiles k is rounded up, so intervals cover up to a share 1 / m more of the rows.
  */
 #include "model/model.h"
 

@@ -25,8 +25,8 @@ static mercer_status fill_model(mercer_model *model, const mercer_matrix *center
     model->centers = mrc_view(NULL, p, d, centers->dtype);
     model->weights = mrc_view(NULL, p, outputs, weights);
     if (!mrc_multiply(p, outputs, &elements))
-        return mrc_fail(model->context, MERCER_ERROR_SHAPE, "outputs: %lld x %lld weights overflow memory",
-                        (long long)p, (long long)outputs);
+        return mrc_fail(model->context, MERCER_ERROR_SHAPE,
+                        "outputs: %lld x %lld weights exceed the addressable memory", (long long)p, (long long)outputs);
     MRC_TRY(mrc_alloc(model->context, &model->centers.data, p * d, size, "the centers"));
     for (int64_t i = 0; i < p; i++) memcpy(mrc_row(&model->centers, i), mrc_row(centers, i), (size_t)(d * size));
     MRC_TRY(mrc_alloc_zero(model->context, &model->weights.data, elements, mrc_dtype_size(weights), "the weights"));
@@ -187,8 +187,8 @@ mercer_status mrc_model_set_record(mercer_model *model, const char *record)
     return replace_text(model, &model->record, record, "record");
 }
 
-/* The schema is stored as text. It is parsed here to check it, and to note its traits that determine the format version
-   of a file. Statistics of levels whose values are not known yet are refused. */
+/* The schema is stored as text. It is parsed here to check it, and to record the traits that determine the format
+   version of a file. Statistics of levels whose values are not known yet are refused. */
 mercer_status mrc_model_set_schema(mercer_model *model, const char *schema)
 {
     mrc_schema *parsed = NULL;

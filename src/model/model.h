@@ -121,7 +121,8 @@ mercer_status mrc_model_find_origin(mercer_model *model);
 mercer_status mrc_model_set_labels(mercer_model *model, const char *const *labels, int64_t count);
 mercer_status mrc_model_set_feature_names(mercer_model *model, const char *const *names, int64_t count);
 mercer_status mrc_model_set_target_names(mercer_model *model, const char *const *names, int64_t count);
-/* Implementations of the public functions of the same names with the prefix mercer_; the record has none. */
+/* Implementations of the public functions of the same names with the prefix mercer_; mrc_model_set_record has no public
+   function. */
 mercer_status mrc_model_set_note(mercer_model *model, const char *note);
 mercer_status mrc_model_set_record(mercer_model *model, const char *record);
 mercer_status mrc_model_set_schema(mercer_model *model, const char *schema);

@@ -18,8 +18,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* OWN_: tensors and texts of the whole model (collect_common; describe_model with 3 of the format and 12 others).
-   POINT_: those of each member (collect_points, describe_member). They are upper limits, for the sizes of the lists. */
+/* OWN_: largest numbers of tensors and texts of the whole model (collect_common; describe_model: 3 about the format and
+   12 others). POINT_: the same for each member (collect_points, describe_member). They determine the sizes of the
+   lists. */
 enum { KERNEL_CHARS = 512, OWN_TENSORS = 5, POINT_TENSORS = 8, OWN_TEXTS = 15, POINT_TEXTS = 4, KEY_CHARS = 64 };
 
 /* Names of the tensors and metadata of one member, and its kernel. */
@@ -203,7 +204,7 @@ static void collect_common(const mercer_model *model, contents *out)
 /* ---- Texts ------------------------------------------------------------------------------------------------------- */
 
 /* Returns the lowest format version that a reader must support; see model_file.h. A version includes all lower ones, so
-   the highest feature of the model decides; the tests are in descending order. */
+   the feature of the model with the highest version decides; the tests are in descending order. */
 static const char *format_version(const mercer_model *model)
 {
     if (model->schema && model->has_statistics) return MRC_MODEL_FORMAT_LEVELS;

@@ -9,7 +9,7 @@
 #define MRC_MODEL_FORMAT "mercer-model"
 /* Format versions. A file gets the lowest version whose readers support everything that its predictions depend on. A
    model without target units, metric, target transform, schema and members has version 1, so that old readers can read
-   it. Other models must not be read by them: a reader that does not support notations, for example, would read "1.234"
+   it. Old readers must not read other models: a reader that does not support notations, for example, would read "1.234"
    as 1.234 even if it means 1234. */
 #define MRC_MODEL_FORMAT_PLAIN     "1"
 #define MRC_MODEL_FORMAT_UNITS     "2"

@@ -421,8 +421,8 @@ static mercer_status read_member(mercer_model *first, const model_reader *reader
     return MERCER_OK;
 }
 
-/* Reads the other members. In a file of an older version they are an error, because a reader of that version would
-   predict with the first member only. */
+/* Reads the members after the first. In a file of an older version they are an error, because a reader of that version
+   would predict with the first member only. */
 static mercer_status read_members(const model_reader *self)
 {
     const char *text = mrc_tensor_file_metadata(self->file, "members");
@@ -440,7 +440,8 @@ static mercer_status read_members(const model_reader *self)
     return MERCER_OK;
 }
 
-/* Reads everything but the other members. The format is checked first, so that newer files are refused as such. */
+/* Reads everything except the members after the first. The format is checked first, so that a file of a newer version
+   is refused for this reason. */
 static mercer_status read_parts(const model_reader *self)
 {
     const char *note = mrc_tensor_file_metadata(self->file, "note");

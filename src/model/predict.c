@@ -374,8 +374,8 @@ mercer_status mrc_model_probabilities(mercer_model *model, const mercer_matrix *
 
 /* ---- The origin ------------------------------------------------------------------------------------------------- */
 
-/* Computes the column sums of a shard as rows times their mean. part: (1, d) f64. Shards are summed in a fixed order
-   (mrc_centers_sum), so the origin does not depend on the number of ranks. */
+/* Computes the column sums of a shard as the number of rows times the mean of the rows. part: (1, d) f64. Shards are
+   summed in a fixed order (mrc_centers_sum), so the origin does not depend on the number of ranks. */
 static mercer_status add_columns(mrc_centers *centers, int shard, const mercer_matrix *part, void *argument)
 {
     (void)argument;

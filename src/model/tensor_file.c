@@ -95,7 +95,7 @@ static mercer_status check_header(const mrc_tensor_file *self)
     return damaged(self, "the checksum of the header is wrong");
 }
 
-/* Duplicate names are rejected, because readers could differ in the one that they use. */
+/* Duplicate names are rejected, because readers could differ in which entry they use. */
 static json_t *parse_tensors(const mrc_tensor_file *self, json_error_t *error)
 {
     *error = (json_error_t){0};
@@ -103,8 +103,8 @@ static json_t *parse_tensors(const mrc_tensor_file *self, json_error_t *error)
 }
 
 /* Parses a second time to distinguish bad JSON from a lack of memory. The parser may report a failed allocation inside
-   a string as a bad token. A real bad token fails again at the same position, an allocation at another one or not at
-   all. */
+   a string as a bad token. A real bad token fails again at the same position; a failed allocation fails at another
+   position or not at all. */
 static mercer_status parse_again(mrc_tensor_file *self, const json_error_t *first)
 {
     json_error_t error;
@@ -301,7 +301,7 @@ const char *mrc_tensor_file_metadata(const mrc_tensor_file *self, const char *ke
     return json_string_value(json_object_get(self->metadata, key));
 }
 
-/* The header begins with a brace, so removing trailing spaces ends before its beginning. */
+/* The header begins with a brace, so the loop that removes trailing spaces stops there at the latest. */
 const char *mrc_tensor_file_header(const mrc_tensor_file *self, int64_t *length)
 {
     const char *text = header_text(self);

@@ -12,8 +12,8 @@
  *
  * H is the 16 hexadecimal digits of an XXH3-64 checksum: of a tensor's bytes, or of the header with the digits of its
  * own entry, which comes first, replaced by zeros. Any changed byte is therefore detected. Tensors are ordered by
- * element size, largest first, so that each begins at a multiple of its element size. The same contents give the same
- * bytes.
+ * element size, largest first, so that each begins at a multiple of its element size. Files with the same contents are
+ * bitwise identical.
  */
 #ifndef MRC_MODEL_TENSOR_FILE_H
 #define MRC_MODEL_TENSOR_FILE_H

@@ -64,9 +64,9 @@ double mrc_plan_nominal_rate(const mrc_machine *machine)
     return can.rate_double > 0 ? can.rate_double : per_thread[machine->isa] * machine->threads / 2;
 }
 
-/* Sets the rates of the backend, in double instead of float for double weights, and the description of the problem that
-   the cost functions read. Without a known bandwidth, host memory is assumed to deliver 6 GB/s to each of up to four
-   threads. */
+/* Sets the rates of the backend (those of double arithmetic if the weights are double), and the description of the
+   problem that the cost functions read. If the backend reports no memory bandwidth, host memory is assumed to deliver 6
+   GB/s to each of up to four threads. */
 static void rate_machine(mrc_planner *self)
 {
     int threads = self->request->threads;
@@ -147,8 +147,8 @@ static int64_t workspace_bytes(const mrc_planner *self)
     const mrc_problem *problem = &self->problem;
     int64_t wide = mrc_max(problem->real_size, 4), m = self->public_plan->batch;
     int64_t tile = TILE_BYTES + 512 * (problem->d * wide + 16 * problem->c * 2) + 300 * problem->d * wide;
-    /* After the scratch: a batch's targets in double, the batch as the source returns it with two more copies of its
-       targets, and each shard's part of the predictions. */
+    /* In addition to the scratch space: a batch's targets in double, the batch as the source returns it with two more
+       copies of its targets, and each shard's part of the predictions. */
     return (self->device ? device_bytes(self) : self->request->threads * tile) +
            m * problem->c * (int64_t)sizeof(double) +
            m * (problem->d * problem->point_size + 3 * problem->c * problem->real_size) +
@@ -156,8 +156,8 @@ static int64_t workspace_bytes(const mrc_planner *self)
 }
 
 /* Chooses whether K(X, Z) is cached, within `left` bytes, and returns the bytes of the caches. A cache may take nine
-   tenths of what remains after a batch's block. Without a cache, as much of the block as fits into half of the memory
-   is kept between its two products. */
+   tenths of what remains after a batch's block. Without a cache, as much of a batch's block as fits into half of the
+   memory is saved between the two products that use the block. */
 static int64_t choose_caches(mrc_planner *self, int64_t left)
 {
     const mrc_plan_request *request = self->request;
@@ -279,8 +279,8 @@ static bool in_question(const candidate *one, bool others)
 
 /*
  * Chooses the solver with the smallest estimated time. The table lists solvers that converge first. Because estimates
- * are rough, the first one wins that is cheap in absolute terms or takes at most NEARLY_AS_FAST times as long as the
- * fastest. The last candidate accepts all options except converge, so some solver can always be planned.
+ * are rough, the first solver is chosen that is cheap in absolute terms or takes at most NEARLY_AS_FAST times as long
+ * as the fastest. The last candidate accepts all options except converge, so some solver can always be planned.
  */
 static mercer_status choose_solver(mrc_planner *self)
 {
@@ -444,8 +444,8 @@ mercer_status mrc_make_plan(mrc_plan *out, const mrc_plan_request *request, mrc_
     return mrc_refuse(reason, first.field, status, "%s; the largest p that fits is %lld", first.text, (long long)most);
 }
 
-/* Returns whether half precision is faster on this machine. It depends on the kernel function; a plan from sizes only
-   does not know it and assumes the default of a fit. */
+/* Returns whether half precision is faster on this machine. The answer depends on the kernel function. A plan from
+   sizes only does not know the kernel and assumes the default kernel of a fit. */
 static bool gains_by_half(mrc_backend *backend)
 {
     mercer_kernel kernel;
@@ -462,7 +462,7 @@ mercer_status mrc_plan_shape(mrc_plan *out, const mrc_machine *machine, const me
     if (shape->points && mrc_dtype_size(shape->points) == 0)
         return mrc_refuse(reason, "", MERCER_ERROR_DTYPE, "samples have the unknown element type %d",
                           (int)shape->points);
-    /* 0 in the shape means one shard, in a communicator the default number. */
+    /* 0 shards in the shape mean one shard; in a communicator 0 means the default number. */
     mrc_comm comm = {.ranks = 1, .shards = shape->shards > 0 ? shape->shards : 0};
     int shards = shape->shards == 0 ? 1 : mrc_comm_shards(&comm, shape->centers);
     const mercer_dtype points = shape->points ? shape->points : MERCER_F32,
@@ -487,7 +487,8 @@ mercer_status mrc_plan_shape(mrc_plan *out, const mrc_machine *machine, const me
     return mrc_make_plan(out, &request, reason);
 }
 
-/* Appends to the text of the plan before the refinement a line with the sizes that have changed, if any. */
+/* Restores the text that the plan had before the refinement, and appends a line with the sizes that have changed, if
+   any. */
 static void tell_refinement(mrc_plan *plan, const mrc_plan *before)
 {
     mercer_plan *now = &plan->public_plan;

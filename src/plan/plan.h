@@ -13,9 +13,9 @@
 
 #include "solvers/solver.h"
 
-/* Returns the default memory budget, given the free bytes of the host or of a device. Of host memory it is half,
-   because other programs use it, too. A device is usually used by one program, so only a sixteenth and a fixed margin
-   are left free there. */
+/* Returns the default memory budget, given the free bytes of the host or of a device. For host memory the budget is
+   half, because other programs use the memory, too. A device is usually used by one program, so only a sixteenth and a
+   fixed margin are left free there. */
 int64_t mrc_plan_share(bool device, int64_t available);
 
 /* Makes a plan. The planner is pure: a plan is a function of the request, and nothing is logged. Failures are
@@ -23,7 +23,8 @@ int64_t mrc_plan_share(bool device, int64_t available);
    if no plan fits the budget. */
 mercer_status mrc_make_plan(mrc_plan *out, const mrc_plan_request *request, mrc_reason *reason);
 /* Plans a training run from its shape only, without data or kernel matrix. With one shard the assumptions about the
-   kernel are conservative; with several shards, which only ranks use, they are those of a Laplace kernel. */
+   kernel are conservative; with several shards, which only ranks use, the assumptions are those for a Laplace
+   kernel. */
 mercer_status mrc_plan_shape(mrc_plan *out, const mrc_machine *machine, const mercer_shape *shape,
                              const mercer_train_options *options, mrc_reason *reason);
 /* Returns the solver that the request demands; NULL: the planner chooses. */

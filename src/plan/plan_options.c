@@ -8,9 +8,9 @@
  * pages, completions, docs/cli.md and Python's keyword are generated from the row.
  *
  * If a solver does not use an option that changes the training, the option is refused, and auto chooses another solver.
- * An unused size, also one of the projector, is reported by the plan and a warning, or by the plan only if it would not
- * change the result. A switch that is off, or a period equal to the solver's own, is always accepted. unit_option_use
- * trains with every solver, projector and option to check that none is ignored silently.
+ * An unused size of the solver or projector is reported in the plan and as a warning, or only in the plan if it would
+ * not change the result. A switch that is off, or a period equal to the solver's own, is always accepted.
+ * unit_option_use trains with every solver, projector and option to check that none is ignored silently.
  */
 #include "plan/plan.h"
 
@@ -22,7 +22,7 @@
 typedef struct option_row {
     mercer_option option;
     unsigned trait; /* trait of solvers that use the option; 0: all solvers */
-    /* with other solvers: an error, a warning and a line in the plan, or only the line */
+    /* effect of the option with other solvers: an error; a warning and a line in the plan; only the line */
     enum { REFUSED, MENTIONED, NOTED } otherwise;
     unsigned part; /* trait of projectors that use the option; 0: all projectors */
 } option_row;
@@ -162,7 +162,7 @@ void mrc_plan_mention_useless(mrc_planner *planner)
                    *name = for_solver && plan->projector ? plan->projector->name : plan->solver->name;
         if (!is_given(&row->option, planner->options) || (for_solver && for_projector)) continue;
         mrc_plan_say(&plan->public_plan, "%s%s %s: %s has no effect\n", warns ? "warning: " : "", who, name, option);
-        /* a training run measures the kernel matrix and may choose another solver */
+        /* a plan from sizes only gives no warning: training measures the kernel matrix and may choose another solver */
         if (warns && !planner->request->sizes_only)
             mrc_plan_warn(plan, option, "%s %s: %s has no effect; remove it", who, name, option);
     }
@@ -203,7 +203,7 @@ static const char *projector_name(int i)
     return mrc_projector_row(i) ? mrc_projector_row(i)->name : NULL;
 }
 
-/* The values come before the names: a solver that refuses an option must not hide that its value is invalid. */
+/* Values are checked before names, so that an invalid value is reported even if the solver refuses the option. */
 mercer_status mrc_plan_check_options(const mercer_train_options *o, mrc_reason *reason)
 {
     const mrc_solver *row = mrc_solver_find(o->solver);

@@ -33,8 +33,8 @@ static double mean_nodes(int shards, int ranks)
     return nodes / ranks;
 }
 
-/* Reconstructs from a public plan what the cost functions read. Callers of mercer_plan_ranks may have stored only
-   that. */
+/* Reconstructs from a public plan what the cost functions read. Callers of mercer_plan_ranks may have stored only the
+   public plan. */
 static mrc_plan plan_of(const mercer_plan *plan, const mrc_problem *problem)
 {
     mrc_plan out = {.public_plan = *plan,

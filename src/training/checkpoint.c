@@ -338,8 +338,8 @@ static void copy_name(char name[MRC_STATE_NAME], const mercer_matrix *names, int
     name[MRC_STATE_NAME - 1] = 0;
 }
 
-/* Reads the plan of the open file, which must have plan->count values. This and the next functions fail with MISMATCH
-   if the file has another layout, with FORMAT if values are invalid. */
+/* Reads the plan of the open file, which must have plan->count values. This function and the next two fail with
+   MISMATCH if the file has another layout, with FORMAT if values are invalid. */
 static mercer_status load_plan(const mrc_trainer *self, mrc_state_plan *plan)
 {
     mercer_matrix values, names;
@@ -401,7 +401,7 @@ static void recall_solver(mrc_trainer *self, const char *name)
     const mrc_solver *row = mrc_solver_find(name);
     if (!row || !mrc_name_is_auto(self->job.options.solver)) return;
     self->request.solver = row;
-    /* it is the replacement of a solver that broke down */
+    /* the saved solver is the replacement of a solver that broke down */
     if (!(row->traits & MRC_CONVERGES)) self->job.options.converge = MERCER_AUTO;
 }
 
@@ -418,7 +418,7 @@ mercer_status mrc_trainer_restore_plan(mrc_trainer *self)
                         "the checkpoint is damaged: its plan has %g threads and %g bytes of memory", threads, budget);
     request->threads = (int)threads, request->budget = (int64_t)budget;
     recall_solver(self, saved.solver);
-    /* chosen by the fit, not by its caller */
+    /* the ridge was chosen by the fit, not by its caller */
     if (options->lambda == 0 && lambda > 0 && lambda <= MRC_RIDGE_MOST) options->lambda = lambda;
     if (saved.values[VALUE_half_precision] == 0) request->accurate = "the resumed training did not use half precision";
     return MERCER_OK;

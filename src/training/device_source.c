@@ -233,8 +233,8 @@ static mercer_status take_stored(device_source *self, int64_t count, mercer_matr
     return backend->ops->gather_rows(backend, x, &self->points, self->samples.rows);
 }
 
-/* Draws a batch of a teacher's samples and computes their targets. The numbers of the noise follow those of the
-   features in each sample's sequence, rounded up to the four that one call of the generator returns. */
+/* Draws a batch of a teacher's samples and computes their targets. In each sample's random sequence the noise follows
+   the features and begins at a multiple of four, because one call of the generator returns four numbers. */
 static mercer_status take_taught(device_source *self, const mercer_matrix *x, const mercer_matrix *y)
 {
     mrc_backend *backend = self->backend;

@@ -214,8 +214,8 @@ static mrc_reason try_again(mrc_trainer *self, mrc_attempt attempt, const mrc_re
     return mrc_take_error(job->context, run_training(self));
 }
 
-/* A plan that was made for a source with the same number and type of samples is used, once. Attempts are made with the
-   context's error taken as a value; it becomes the error of the call only if the last attempt fails. */
+/* A plan that was made for a source with the same number and type of samples is used, once. The error of an attempt is
+   moved from the context to a value; it becomes the error of the call only if the last attempt fails. */
 mercer_status mrc_trainer_fit(mrc_trainer *self, const mercer_source *source)
 {
     mrc_job *job = &self->job;

@@ -37,16 +37,17 @@ typedef struct mercer_trainer {
     mrc_known known;
     mrc_plan_request request; /* input of the planner; samples as of the last plan */
     bool planned;             /* job.plan can be used by the next fit, if that has request.n samples of the same type */
-    /* the request has spread and coordinates of the centers; and the roughness of the kernel matrix */
+    /* the request has the spread and coordinates of the centers (measured), the roughness of the kernel matrix
+       (have_roughness) */
     bool measured, have_roughness;
     mrc_reason half_refused; /* failure of half precision; request.accurate points to its text */
     /* largest bytes of the plans that broke down, for the report of the fit */
     int64_t given_up_bytes;
     /* largest mean squared change of predictions by half precision so far, relative to the loss */
     double rounding;
-    int64_t rounding_rows;   /* number of rows of that check; 0: not checked */
+    int64_t rounding_rows;   /* number of rows that `rounding` was measured on; 0: not measured */
     mercer_source on_device; /* device-resident source of the same samples; `next` is NULL if there is none */
-    const mercer_source *on_device_source; /* source that `there` was made for; NULL: none */
+    const mercer_source *on_device_source; /* source that `on_device` was made for; NULL: none */
     const void *on_device_user; /* user pointer of on_device_source, to detect another source at the same address */
     int64_t on_device_bytes;
     bool trusted_source, new_points; /* settings of the next sample stream (sample_stream.h) */

@@ -22,8 +22,8 @@
 #include <string.h>
 
 /* VALIDATION_ROWS: rows of the validation set that are predicted at a time, so that scratch memory does not depend on
-   its size; plan_ranks.c assumes the same number. The others are the rows of the check of half precision (see above):
-   FEWEST_ROWS give the loss an uncertainty of sqrt(2 / 64) = 18 %, MOST_ROWS of 4 %. */
+   the size of the set; plan_ranks.c assumes the same number. The other constants determine the rows of the check of
+   half precision (see above): FEWEST_ROWS give the loss an uncertainty of sqrt(2 / 64) = 18 %, MOST_ROWS of 4 %. */
 enum { VALIDATION_ROWS = 2048, FEWEST_ROWS = 64, MOST_ROWS = 1024, SAMPLES_PER_ROW = 256 };
 
 mercer_status mrc_trainer_validate(mrc_job *job, const mercer_matrix *alpha)
@@ -94,7 +94,7 @@ static mercer_status compare(mrc_job *job, const mercer_matrix *candidate, mrc_l
     return mrc_loss_add(difference, job->backend, &rounded, &accurate, NULL, units);
 }
 
-/* Checks whether half precision is accurate enough; MERCER_ERROR_NUMERIC if not. */
+/* Checks whether half precision is accurate enough, and fails with MERCER_ERROR_NUMERIC if it is not. */
 static mercer_status check_precision(mrc_trainer *self, const mercer_matrix *candidate)
 {
     mrc_job *job = &self->job;
