@@ -162,7 +162,7 @@ MERCER_API mercer_status mercer_model_match(const mercer_model *model, int64_t *
    Copied; NULL: none. */
 MERCER_API mercer_status mercer_model_set_note(mercer_model *model, const char *note);
 /* Sets the schema, which describes the table columns that samples are made of, as JSON (docs/tables.md). Copied; NULL:
-   none, samples are features already. The schema must define as many features as the model has. Errors: FORMAT,
+   no schema, samples already are features. The schema must define as many features as the model has. Errors: FORMAT,
    SHAPE. */
 MERCER_API mercer_status mercer_model_set_schema(mercer_model *model, const char *schema);
 
@@ -183,9 +183,9 @@ typedef struct mercer_center_options {
        stops, k-means returns its current centers, and rpcholesky fails with MERCER_ERROR_CALLBACK. NULL: none. */
     mercer_progress_callback progress;
     void *progress_user;   /* passed to `progress` */
-    mercer_comm *comm;     /* ranks that choose together, from the same data; NULL: only this process */
+    mercer_comm *comm;     /* ranks that choose the centers together, from the same data; NULL: only this process */
     int64_t total_centers; /* > 0: number of centers on all ranks; `centers` is then this rank's share
-                                        (mercer_comm_share); 0: `centers` is all of them */
+                              (mercer_comm_share); 0: `centers` is all of them */
 } mercer_center_options;
 
 /* Chooses centers from the rows of X (n, d) and writes them to centers (p, d), p <= n, of any dtype; values are rounded
@@ -263,7 +263,8 @@ typedef struct mercer_option {
 /* Returns option `index`, from 0; NULL after the last. Static storage; thread-safe. */
 MERCER_API const mercer_option *mercer_train_option(int index);
 
-/* Value of `shards` that chooses their number by the number of centers: a power of two from 8 to 1024. */
+/* Value of `shards` that lets Mercer choose the number of shards by the number of centers: a power of two from 8 to
+   1024. */
 enum { MERCER_SHARDS_AUTO = -1 };
 
 /* Sizes of a training run. */
@@ -311,8 +312,9 @@ MERCER_API void mercer_trainer_free(mercer_trainer *trainer);
 /*
  * Plans the next fit with that source; the fit then uses this plan. Solver, projector and epochs are final, with one
  * exception: a solver that auto chose and that breaks down numerically is replaced. Set-up may also refine the sizes of
- * batches. In both cases the report's plan has the new values, and its text an additional line that begins with
- * "refined:" or "replaced:". All ranks must call it. Errors: MEMORY, if no solver fits; SHAPE, DTYPE, MISMATCH, COMM.
+ * batches. In both cases the report's plan has the new values, and the text of that plan has an additional line that
+ * begins with "refined:" or "replaced:". All ranks must call it. Errors: MEMORY, if no solver fits; SHAPE, DTYPE,
+ * MISMATCH, COMM.
  */
 MERCER_API mercer_status mercer_trainer_plan(mercer_trainer *trainer, mercer_plan *out, const mercer_source *source);
 
@@ -420,7 +422,7 @@ MERCER_API void mercer_fitting_free(mercer_fitting *fitting);
 MERCER_API mercer_status mercer_fit_check(mercer_context *context, const mercer_fit_options *options);
 /* Plans a fit from a description of the data (rows, features, outputs, dtype, task, format, mapped, bytes), without
    reading data. The report (may be NULL) receives the number of centers and, if they do not fit into memory, the
-   largest number that does. Errors: SHAPE, KERNEL. */
+   largest number that fits. Errors: SHAPE, KERNEL. */
 MERCER_API mercer_status mercer_fit_plan(mercer_context *context, mercer_plan *out, const mercer_dataset_info *data,
                                          const mercer_fit_options *options, mercer_fit_report *report);
 

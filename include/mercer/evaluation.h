@@ -229,7 +229,7 @@ MERCER_API void mercer_importance_free(mercer_importance *importance);
  * k of F (room, c) f32 or f64 becomes the mean prediction of up to 512 rows of the dataset, evenly spaced, after the
  * column is set to values[k] in all of them. values (room) and the first *count rows of F are written; *count is at
  * most `room`. Values of a number or a date (days since 2000-01-01) ascend from the smallest to the largest in these
- * rows; those of a category are the indices of its levels in the schema. Errors: those of mercer_evaluate.
+ * rows; values of a category are the indices of its levels in the schema. Errors: those of mercer_evaluate.
  */
 MERCER_API mercer_status mercer_partial_dependence(mercer_model *model, const mercer_dataset *data, int64_t column,
                                                    double *values, const mercer_matrix *F, int64_t *count);
@@ -238,10 +238,10 @@ MERCER_API mercer_status mercer_partial_dependence(mercer_model *model, const me
 
 /*
  * Exact Shapley values of the outputs, for the columns of the table that the model uses (numbered as in
- * mercer_importance_info). In the game of a row x and a background row b, the columns in a set S have the values of x
- * and all others those of b; all features of a column switch together. The value of a column is the mean change of the
- * output when the column switches, over all orders of the columns. Values are means over the background rows, and they
- * sum to f(x) minus the mean of f over the background.
+ * mercer_importance_info). In the game of a row x and a background row b, the columns in a set S have the values of x,
+ * and all other columns have the values of b; all features of a column switch together. The value of a column is the
+ * mean change of the output when the column switches, over all orders of the columns. Values are means over the
+ * background rows, and they sum to f(x) minus the mean of f over the background.
  *
  * Kernels that are products over the features (gaussian, laplace-l1, lpq with p = q) are computed up to rounding. Other
  * kernels of a distance are written as sums of products; mercer_shap_info.error bounds the difference.

@@ -10,7 +10,7 @@
  *
  * Stability: stable. Later versions add declarations; they do not change or remove any.
  *
- * This header is complete: a fit needs no other one. <mercer/advanced.h> has the building blocks (kernel products,
+ * This header is complete: a fit needs no other header. <mercer/advanced.h> has the building blocks (kernel products,
  * centers, trainers, fits in steps). It includes <mercer/samples.h>: preprocessing, datasets, sources.
  * <mercer/evaluation.h> has error measures, probabilities and prediction intervals. <mercer/ranks.h> is for several
  * processes that share one model.
@@ -142,7 +142,7 @@ typedef struct mercer_context_options {
     const char *backend; /* "cpu" (default); "cuda" or "cuda:1": a GPU; "auto": a GPU if there is one, else the CPU;
                             "reference": slow scalar code in double, for comparisons */
     const char *isa;     /* instruction set of the CPU: "scalar", "avx2", "avx512", "avx512vnni", "amx"; NULL: the
-                        environment variable MERCER_ISA if it is set, else the best that the machine supports */
+                            environment variable MERCER_ISA if it is set, else the best that the machine supports */
     const mercer_allocator *allocator; /* memory allocator, copied; NULL: the C library's */
     mercer_log_sink log;               /* receiver of log lines; NULL: no log */
     void *log_user;                    /* passed to `log` */
@@ -336,8 +336,8 @@ typedef enum mercer_task {
  */
 typedef struct mercer_dataset_options {
     size_t struct_size;
-    const char *x; /* file of samples, a pattern, or several of them separated by the character 31 (unit separator),
-                             which are read as one; csv, libsvm and cifar files may include the targets */
+    const char *x; /* file of samples, a pattern, or several patterns separated by the character 31 (unit separator),
+                      which are read as one file; csv, libsvm and cifar files may include the targets */
     const char *y; /* file of targets, or a pattern; NULL: no separate file */
     const char *format;   /* format of x: a name from the list above; NULL or "auto": from file name and content */
     const char *y_format; /* format of y, in the same way */
@@ -368,8 +368,8 @@ typedef struct mercer_dataset_options {
     const char *only;          /* csv: columns to use as features: names or indices, separated by commas; NULL: all */
     const char *weight_column; /* csv: column of sample weights >= 0; not a feature; NULL: none */
     const char *id_column;     /* csv: column that identifies rows; not a feature; NULL: none */
-    /* csv: words for missing values, separated by commas, in addition to empty cells and NA,N/A,NaN,null,?; a leading
-       "=" replaces these words instead. NULL: no further words. */
+    /* csv: words for missing values, separated by commas, in addition to empty cells and NA,N/A,NaN,null,?; after a
+       leading "=", the listed words replace these words. NULL: no further words. */
     const char *missing;
     /* csv: schema of the table that a model was trained on, from mercer_model_info. Columns are found by name
        (without names, by position) and encoded as the same features. NULL: detected from the data. Not together with
@@ -429,7 +429,7 @@ typedef struct mercer_dataset_info {
     int64_t bytes;                    /* size of all samples as stored */
     const char *const *target_names;  /* names of the target columns: 1 for classes, else (outputs); NULL if unknown */
     int64_t unused;                   /* number of columns of the file that are not in `columns` of the options */
-    const char *const *unused_names;  /* (unused) their names; NULL if there are none */
+    const char *const *unused_names;  /* (unused) names of these columns; NULL if there are none */
     int64_t distinct; /* number of distinct targets if they are integers in one column; 0: other targets or too many */
     const char *schema; /* encoding of the columns of a table, as JSON (docs/tables.md); NULL: plain numbers without
                            missing values */
@@ -502,10 +502,11 @@ typedef struct mercer_train_options {
     uint64_t seed;                /* seed of all random choices; 0 is a valid seed */
     int64_t memory;               /* memory limit of training in bytes, without the caller's data; 0: half of the free
                                      memory */
-    mercer_switch cache;          /* cache of K(X, Z); ON: use it if it fits */
+    mercer_switch cache;          /* cache of K(X, Z); ON: use the cache if it fits into memory */
     mercer_switch classification; /* ON: targets are one-hot classes, and accuracies are reported */
     const mercer_matrix *validation_X; /* (n, d) validation samples, preprocessed, borrowed; NULL: none */
-    const mercer_matrix *validation_Y; /* (n, c) their targets, borrowed; NULL if and only if validation_X is */
+    const mercer_matrix *validation_Y; /* (n, c) targets of the validation samples, borrowed; NULL if and only if
+                                          validation_X is NULL */
     int64_t patience; /* stop after this number of epochs without a better validation result, and return the best
                          weights; 0: never. Requires validation_X */
     /* Progress: stage "training". If it stops, the model gets the current weights (with `patience`, the best so far), a
@@ -606,7 +607,8 @@ typedef struct mercer_fit_data {
     /* Transform of the targets, which predictions undo. none: unchanged. center: minus the mean. standardize: minus the
        mean, divided by the standard deviation. log, rank (regression only): logarithm, or normal quantile of the rank,
        then standardized (mercer_model_info.target_curve); losses then refer to the transformed targets. log requires
-       targets >= 0; if one is 0, it uses log(1 + y). NULL or auto: center for classes, standardize for values. */
+       targets >= 0; if a target is 0, the transform is log(1 + y). NULL or auto: center for classes, standardize for
+       values. */
     const char *target_transform;
     /* Factor of the sample weights for each class, also applied to validation rows. balanced: all classes have the same
        total weight. "cat=2,dog=0.5": by class name, 1 for other classes. NULL or none: all 1. */
@@ -639,10 +641,11 @@ typedef struct mercer_fit_validation {
     /* Distribution that probabilities refer to if class_weight is set. population or NULL: the data without class
        weights. weighted: the data with class weights. Predicted classes follow the weighted scores in both cases. */
     const char *calibrate_to;
-    /* Evaluation of predictions for rows that their model was not trained on (mercer_fit_parts.scores). AUTO, OFF: only
-       of the validation set, by the caller. ON: also without one, by cross-validation of up to 5,000 samples, and on
-       the rows that are held out for `calibrate` or `intervals`. Of stored samples no rows are held out only for a
-       score, because a model with them is better. */
+    /* Evaluation of predictions for rows that their model was not trained on (mercer_fit_parts.scores). AUTO, OFF:
+       none; the caller may evaluate the validation set. ON: also without a validation set. Up to 5,000 stored rows are
+       then cross-validated. With more rows, or synthetic samples, rows are held out as for `calibrate`. An exception is
+       regression on stored rows: no rows are held out only for a score, because a model that is also trained on these
+       rows is better. */
     mercer_switch score;
     int64_t reserved[3];
 } mercer_fit_validation;
@@ -662,7 +665,7 @@ typedef struct mercer_fit_kernel {
     int64_t reserved[3];
 } mercer_fit_kernel;
 
-/* Centers of a fit. */
+/* Number, choice and type of the centers of a fit. */
 typedef struct mercer_fit_centers {
     int64_t count; /* number of centers; 0: by the effort, at most all rows; -1: every row, in order */
     /* Choice of centers: random, kmeans, rpcholesky, balanced (over classes), augmented (samples changed by
@@ -702,7 +705,8 @@ typedef struct mercer_fit_run {
     /* Limit of memory in bytes, without mapped files and arrays of the caller. On a device it limits training only. 0:
        half of the free memory of the host, or the memory of the devices. */
     int64_t memory;
-    mercer_dtype precision; /* type of weights and training: f32 or f64; 0: f64 for f64 samples, else f32 */
+    mercer_dtype precision; /* type of the weights and of training arithmetic: f32 or f64; 0: f64 for f64 samples, else
+                               f32 */
     const char *checkpoint; /* checkpoint file of an earlier fit with the same data and options, to resume it; NULL:
                                none */
     mercer_model *model;    /* model to train further; kernel and centers stay unchanged. *out is then this same handle,
@@ -724,8 +728,8 @@ typedef struct mercer_fit_options {
     mercer_fit_kernel kernel;
     mercer_fit_centers centers;
     mercer_fit_search search;
-    /* Options of training; NULL: defaults. Its seed, memory and classification are replaced by those of the fit. Its
-       progress callback and validation set must be NULL: use run.progress and `validation`. */
+    /* Options of training; NULL: defaults. The fit replaces the fields seed, memory and classification by its own
+       values. The fields progress, validation_X and validation_Y must be NULL: use run.progress and `validation`. */
     const mercer_train_options *train;
     mercer_fit_run run;
 } mercer_fit_options;
@@ -736,7 +740,7 @@ enum { MERCER_KERNEL_TEXT = 256 };
 /* Report of a hyperparameter search. */
 typedef struct mercer_search_report {
     size_t struct_size;
-    const char *skipped;        /* reason why there is no search; NULL: there was or will be one. Static string */
+    const char *skipped;        /* reason why there is no search; NULL: there was or will be a search. Static string */
     double error;               /* held-out squared error over the variance of the targets */
     double ridge;               /* ridge per unit of sample weight */
     double seconds;             /* wall-clock time */
@@ -776,10 +780,10 @@ typedef struct mercer_fit_report {
     char kernel[MERCER_KERNEL_TEXT];        /* kernel function, in the units of preprocessed samples */
     char preprocess[64];                    /* preprocessing, as text */
     char center_method[16];                 /* method of the options; or all, given, checkpoint */
-    double temperature; /* T of the probabilities; NaN: not calibrated; 0.25: there were no rows to calibrate on */
-    int effort;         /* effort of search and training, 1 to 5 */
-    int64_t members;    /* number of models whose predictions are averaged. Other fields describe the first one, except
-                           for validation results, which are those of the average */
+    double temperature;       /* T of the probabilities; NaN: not calibrated; 0.25: no rows to calibrate on */
+    int effort;               /* effort of search and training, 1 to 5 */
+    int64_t members;          /* number of models whose predictions are averaged. Other fields describe the first model,
+                                 except for the validation results, which describe the average */
     double predicted_seconds; /* predicted wall-clock time of the fit, by the measured speed of the machine */
     double curvature;         /* curvature of the class scores (evaluation.h); 0: none; NaN: not calibrated */
 } mercer_fit_report;
@@ -834,9 +838,9 @@ typedef struct mercer_model_info {
     mercer_matrix centers; /* (size, d) centers, which must not be changed; those of this rank (ranks.h) */
     mercer_matrix weights; /* (size, c) weights, which may be changed between calls; those of this rank */
     const double *target_offset, *target_scale; /* (c) units of the targets (mercer_model_set_targets) */
-    /* Monotone transform g of the targets, whose inverse is applied to predictions; offset and scale are those of g(y).
-       "log": g(y) = log(y + shift). "rank": normal quantile of the rank, linear between the ranks of the training
-       targets and constant beyond them. */
+    /* Monotone transform g of the targets, whose inverse is applied to predictions; offset and scale are then those of
+       the transformed targets g(y). "log": g(y) = log(y + shift). "rank": normal quantile of the rank, linear between
+       the ranks of the training targets and constant beyond them. */
     const char *target_curve;
     /* Probabilities are softmax((g(f) + class_shift) / temperature), g(f) = asinh(curvature f) / asinh(curvature), or f
        if curvature is 0. A fit with class weights sets the shifts to -temperature log(weight), so that probabilities

@@ -47,7 +47,7 @@ typedef struct mercer_preprocess_info {
     size_t struct_size;
     const char *spec; /* string that specifies it, with all parameters ("scale:factor=0.00392..."); "none" for none */
     int64_t features; /* number of features that it was fitted to; 0: any */
-    int64_t width;    /* number of features of preprocessed samples; 0: that of the samples */
+    int64_t width;    /* number of features of preprocessed samples; 0: the same number as before preprocessing */
     int identity;     /* 1: samples are unchanged. 0: preprocessed samples are f64 if the samples are f64, else f32 */
     /* Metric M of the kernel (mercer_fit_options.metric): (x - z) M (x - z)' replaces the squared distance |x - z|^2 of
        two samples, and x M z' replaces x.z. M is symmetric without negative eigenvalues, or given as its diagonal, all
@@ -135,8 +135,9 @@ MERCER_API mercer_status mercer_dataset_from_columns(mercer_dataset **out, merce
 MERCER_API mercer_status mercer_dataset_take(mercer_dataset **out, const mercer_dataset *from, const int64_t *rows,
                                              int64_t count);
 /* Copies samples rows[0 .. m - 1], or first .. first + m - 1 if rows is NULL, into X (m, d), and applies preprocess
-   unless it is NULL. Y (m, outputs), f32 or f64, gets the targets, one-hot for classes; labels (m) gets the class
-   numbers; both may be NULL. Errors: SHAPE, DTYPE, OVERLAP, IO (a mapped file was modified while in use). */
+   unless it is NULL. Y (m, outputs), f32 or f64, receives the targets, one-hot for classes; labels (m) receives the
+   class numbers. Y and labels may be NULL. Errors: SHAPE, DTYPE, OVERLAP, IO (a mapped file was modified while in
+   use). */
 MERCER_API mercer_status mercer_dataset_read(const mercer_dataset *dataset, const mercer_matrix *X,
                                              const mercer_matrix *Y, int32_t *labels,
                                              const mercer_preprocess *preprocess, const int64_t *rows, int64_t first);
@@ -223,7 +224,7 @@ typedef struct mercer_stream_options {
     uint64_t seed;                       /* seed of order and augmentation */
     const mercer_preprocess *preprocess; /* preprocessing, borrowed: it must outlive the source; NULL: none */
     const char *augment;                 /* augmentation, as above; NULL: none */
-    int64_t height, width, channels;     /* image size for shift, crop and flip; 0: that of the dataset */
+    int64_t height, width, channels;     /* image size for shift, crop and flip; 0: the image size of the dataset */
     int64_t samples;        /* samples per pass; 0: number of rows. If larger, rows are augmented or repeat */
     int64_t block;          /* rows read together; 0: default; 1: rows are shuffled individually */
     mercer_switch prefetch; /* thread that reads ahead; AUTO: if samples cost more than a copy */

@@ -106,7 +106,7 @@ mercer_status mercer_comm_create(mercer_comm **out, mercer_context *context, con
     return mrc_fail(context, MERCER_ERROR_ARGUMENT, "options: kind '%s' is unknown; valid: auto, self, mpi", kind);
 }
 
-/* Checks that every rank has its own context: threads must not share one. */
+/* Checks that every rank has its own context: threads must not share a context. */
 static mercer_status check_contexts(mercer_context *const *contexts, int ranks)
 {
     for (int r = 0; r < ranks; r++) {

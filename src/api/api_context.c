@@ -2,9 +2,9 @@
 /*
  * Public: version, status messages, contexts.
  *
- * With the option `deferred`, a context begins with the CPU backend while a thread creates the requested one. Functions
- * that need no device, such as those that open files, run meanwhile. Functions that use the backend, or create objects
- * that do, call mrc_context_ready first.
+ * With the option `deferred`, a context begins with the CPU backend while a thread creates the requested backend.
+ * Functions that need no device, such as those that open files, run meanwhile. Functions that use the backend, or
+ * create objects that do, call mrc_context_ready first.
  */
 #include "core/clock.h"
 #include "core/context.h"
@@ -94,8 +94,8 @@ static void make_backend(void *argument, int64_t piece)
     self->status = mrc_backend_create(&self->backend, &self->own, self->name);
 }
 
-/* Starts creating the backend in the background. Returns false if it must be created synchronously, for example because
-   the caller's allocator may not be thread-safe. */
+/* Starts creating the backend in the background. Returns false if the backend must be created synchronously, for
+   example because the caller's allocator may not be thread-safe. */
 static bool start_backend(mercer_context *context, const char *name)
 {
     struct mrc_starting *self;

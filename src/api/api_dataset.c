@@ -132,8 +132,9 @@ static mercer_status check_targets(mercer_context *context, const mercer_dataset
     return mrc_matrix_check_finite(context->backend, "Y", arrays->Y, NULL);
 }
 
-/* Creates a dataset from arrays. Arrays on a device are copied to the host; the dataset owns the copies. Until it does,
-   the scope owns them. The device matrix X is noted as on_device, so that training can read it without another copy. */
+/* Creates a dataset from arrays. Arrays on a device are copied to the host; the dataset owns the copies. Until the
+   dataset exists, the scope owns the copies. The device matrix X is noted as on_device, so that training can read it
+   without another copy. */
 static mercer_status bring_arrays(mercer_dataset **out, mercer_context *context, const mercer_dataset_arrays *arrays)
 {
     static const mercer_matrix none = {0};
@@ -280,7 +281,7 @@ mercer_status mercer_dataset_take(mercer_dataset **out, const mercer_dataset *fr
 }
 
 /* A mapped file is checked before the read, so that it is safe to touch its pages. The check after the read makes sure
-   that the rows are those of the file as it was opened. */
+   that the file was not modified since it was opened. */
 mercer_status mercer_dataset_read(const mercer_dataset *dataset, const mercer_matrix *X, const mercer_matrix *Y,
                                   int32_t *labels, const mercer_preprocess *preprocess, const int64_t *rows,
                                   int64_t first)

@@ -36,7 +36,7 @@ mercer_status mercer_fit_check(mercer_context *context, const mercer_fit_options
 }
 
 /* Checks that validation data and given centers have the columns and classes of the data, and that a given model has
-   its classes. The model's columns are checked later, together with those of a checkpoint. */
+   the classes of the data. The model's columns are checked later, together with those of a checkpoint. */
 static mercer_status check_datasets(mercer_context *context, const mercer_dataset *data,
                                     const mercer_fit_options *options)
 {
@@ -198,7 +198,7 @@ mercer_status mercer_fit(mercer_model **out, mercer_context *context, mercer_dat
     MRC_TRY(mercer_fitting_open(&fitting, context, data, options));
     MRC_TRY(mercer_fitting_run(fitting, report));
     MRC_TRY(mercer_fitting_take_model(fitting, out));
-    if (report && report->search) report->search->steps = NULL; /* it points into the fitting, which is released here */
+    if (report && report->search) report->search->steps = NULL; /* points into the fitting, which is released here */
     return MERCER_OK;
 }
 

@@ -48,12 +48,13 @@ static mercer_status count_centers(mercer_comm *comm, mercer_status status, cons
     *total = 0;
     for (int r = 0; r < comm->ranks; r++)
         if (!mrc_add(*total, counts[r], total))
-            return mrc_fail(comm->context, MERCER_ERROR_SHAPE, "centers: too many on all ranks together");
+            return mrc_fail(comm->context, MERCER_ERROR_SHAPE,
+                            "centers: the number of centers on all ranks together is too large");
     mrc_comm_rows(comm, *total, comm->rank, &first, &rows);
     if (mine == rows) return MERCER_OK;
     return mrc_fail(comm->context, MERCER_ERROR_SHAPE,
-                    "centers has %lld rows, this rank's share of %lld is %lld: see mercer_comm_share", (long long)mine,
-                    (long long)*total, (long long)rows);
+                    "centers has %lld rows, but this rank's share of %lld is %lld; see mercer_comm_share",
+                    (long long)mine, (long long)*total, (long long)rows);
 }
 
 /* Creates this rank's share of a model. Every path makes the same exchanges: count_centers, then mrc_comm_together. A
@@ -120,8 +121,8 @@ static mercer_task interval_task(const mrc_calibration *calibration)
     return calibration->classes ? MERCER_TASK_CLASSIFICATION : MERCER_TASK_REGRESSION;
 }
 
-/* All pointers are borrowed from the model. Centers and weights are this rank's share, `size` counts those of all
-   ranks. */
+/* All pointers are borrowed from the model. Centers and weights are this rank's share; `size` is the number of centers
+   of all ranks. */
 mercer_status mercer_model_query(const mercer_model *model, mercer_model_info *info)
 {
     if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");

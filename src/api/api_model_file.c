@@ -40,7 +40,7 @@ mercer_status mercer_model_file_header(mercer_context *context, char *text, size
 /* ---- Labels, note, preprocessing ----------------------------------------------------------------------------- */
 
 /* Sets columns[j] to the index of the caller's column that is feature j. If both sides have names, additional columns
-   are allowed. Otherwise columns are matched by position, so their number must be that of the features. */
+   are allowed. Otherwise columns are matched by position, so there must be as many columns as features. */
 mercer_status mercer_model_match(const mercer_model *model, int64_t *columns, const char *const *names, int64_t count)
 {
     if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");
@@ -60,7 +60,7 @@ mercer_status mercer_model_match(const mercer_model *model, int64_t *columns, co
 }
 
 /* A preprocessing with fitted = 0, such as a single factor, applies to any number of features. The copy is made before
-   the old one is released, so a failure leaves the model unchanged. */
+   the old preprocessing is released, so a failure leaves the model unchanged. */
 mercer_status mercer_model_set_preprocess(mercer_model *model, const mercer_preprocess *preprocess)
 {
     if (!model) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "model is NULL");

@@ -50,8 +50,8 @@ mercer_status mrc_read_struct(mercer_context *context, void *ours, size_t size, 
     return MERCER_OK;
 }
 
-/* Both structs begin with struct_size, so the copy overwrites that of the caller, which is then restored. Fields of a
-   longer struct that do not exist here keep the caller's values. */
+/* Both structs begin with struct_size, so the copy overwrites the struct_size of the caller, which is then restored.
+   Fields of a longer struct that do not exist here keep the caller's values. */
 mercer_status mrc_write_struct(mercer_context *context, void *theirs, const void *ours, size_t size, const char *type,
                                const char *name)
 {

@@ -29,7 +29,7 @@ static mercer_status take_targets(mercer_context *context, mercer_dataset *data,
     const mercer_matrix *X = arrays->X, *Y = arrays->Y;
     if (Y && arrays->labels) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "arrays: Y and labels are both set");
     if (!arrays->labels && arrays->classes)
-        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "arrays: classes is set, labels is NULL");
+        return mrc_fail(context, MERCER_ERROR_ARGUMENT, "arrays: classes is set, but labels is NULL");
     if (arrays->labels) {
         data->task = MERCER_TASK_CLASSIFICATION;
         data->labels = (int32_t *)arrays->labels;

@@ -64,8 +64,9 @@ static mercer_status check_validation_weights(mercer_context *context, const dou
     return mrc_fail(context, MERCER_ERROR_DATA, "validation_weights: the sum is %g; it must be above 0", sum);
 }
 
-/* Checks the validation set, and that options which need one have it. validation_X has preprocessed rows, so it is
-   compared with the columns of the centers, not with the features of the model. Its kernel values must not overflow. */
+/* Checks the validation set, and that there is a validation set if an option requires one. validation_X has
+   preprocessed rows, so it is compared with the columns of the centers, not with the features of the model. Its kernel
+   values must not overflow. */
 static mercer_status check_validation(mercer_model *model, const mercer_train_options *options)
 {
     mercer_context *context = model->context;
@@ -114,7 +115,7 @@ mercer_status mercer_plan_shape(mercer_context *context, mercer_plan *out, const
 }
 
 /* The caller's plan is not trusted: its solver must exist. With shards 0 the number is automatic, and 1,024 is the
-   largest automatic one (comm/comm.c), so additional ranks would have no shard. */
+   largest automatic number (comm/comm.c), so additional ranks would have no shard. */
 mercer_status mercer_plan_ranks(mercer_context *context, mercer_rank_plan *out, const mercer_plan *plan,
                                 const mercer_shape *shape, const mercer_network *network)
 {

@@ -42,7 +42,8 @@
 enum {
     LANES = MRC_GAME_LANES,
     GROUP_ROWS = 16,         /* largest number of rows of a group */
-    GROUP_BYTES = 256 << 10, /* limit of the sums of a group of rows; four times that for background rows */
+    GROUP_BYTES = 256 << 10, /* limit in bytes of the sums of a group of rows; the limit for background rows is four
+                                times as large */
     CHUNK_CENTERS = 1024,
     MOST_CHUNKS = 64,
     PARTIAL_BYTES = 16 << 20, /* limit of the chunks' values */
@@ -265,7 +266,7 @@ static void add_pairs(const game_block *block, int64_t term, int64_t count)
     }
 }
 
-/* Adds a block of centers for all background rows, some of them at a time. */
+/* Adds a block of centers for all background rows, in parts of up to job->background_rows rows. */
 static void add_block(const game_block *block)
 {
     const game_job *job = block->job;

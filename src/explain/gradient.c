@@ -71,8 +71,8 @@ static void find_shard(const mrc_expansion *sum, mrc_shards shards, int i, int64
     *first -= here;
 }
 
-/* Returns the number of rows of x to process at a time, for rows with `bytes` bytes of sums. It is the same for any
-   number of ranks. */
+/* Returns the number of rows of x to process at a time, for rows with `bytes` bytes of sums. The number is the same for
+   any number of ranks. */
 static int64_t rows_at_once(const mrc_expansion *sum, int64_t m, int64_t bytes)
 {
     int64_t all = shards_of(sum).all;

@@ -63,7 +63,7 @@ static mercer_status open_block(block *out, mrc_scope *scope, mercer_model *mode
     return mrc_scope_alloc(scope, &out->partners, most, sizeof *out->partners, what);
 }
 
-/* Replaces the features of a column by those of other rows. */
+/* Replaces the features of a column by the same features of other rows. */
 static void mix_column(const mercer_matrix *x, const mercer_matrix *other, const mrc_column *column)
 {
     size_t size = (size_t)mrc_dtype_size(x->dtype), begin = (size_t)column->first * size;
@@ -141,7 +141,7 @@ static mercer_status permute(mercer_importance *self, block *rows, const mrc_mod
     return MERCER_OK;
 }
 
-/* Allocates the results and fills them in. */
+/* Allocates the results and measures them. */
 static mercer_status measure_columns(mercer_importance *self, mercer_model *model, const mercer_dataset *data,
                                      const mercer_permutation_options *options)
 {

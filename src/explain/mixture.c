@@ -16,8 +16,8 @@
  *
  * Error bound. The arguments reach from LOW to HIGH with 1 - phi(LOW) and phi(HIGH) negligible. In between, the error
  * is smooth in log s and oscillates with a period of at least the spacing of the rates, 0.05. It is evaluated with a
- * spacing of 0.01; twice its maximum bounds it between these arguments. Below LOW both functions are between their
- * values at 0 and LOW, above HIGH between 0 and those at HIGH, because both decrease.
+ * spacing of 0.01; twice the largest error found bounds the error between these arguments. Both functions decrease:
+ * below LOW they are between their values at 0 and at LOW, above HIGH between their values at HIGH and 0.
  *
  * Cost: some seconds at most (exponents near 0.1), usually less than 0.1 s. All arithmetic is double and in a fixed
  * order.

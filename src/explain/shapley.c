@@ -2,19 +2,20 @@
 /*
  * Exact Shapley values of the outputs of a model, for the columns of its table.
  *
- * The game of a row x and a background row b is v(S) = f(x_S, b_rest): the columns in S have the values of x, all
- * others those of b. The value of column k is the mean, over all orders of the columns, of the change of f when column
- * k switches from b to x. For sums of products over columns the value is a one-dimensional integral (Owen 1972), which
- * game.c computes exactly; mixture.c writes the other kernels of a distance as sums of products, with an error bound.
- * The values of a background are the means over its rows. They sum to f(x) minus the mean of f over the background.
+ * The game of a row x and a background row b is v(S) = f(x_S, b_rest): the columns in S have the values of x, and all
+ * other columns have the values of b. The value of column k is the mean, over all orders of the columns, of the change
+ * of f when column k switches from b to x. For sums of products over columns the value is a one-dimensional integral
+ * (Owen 1972), which game.c computes exactly; mixture.c writes the other kernels of a distance as sums of products,
+ * with an error bound. The values of a background are the means over its rows. They sum to f(x) minus the mean of f
+ * over the background.
  *
  * A column comprises all its features: the levels of a category, the flag for missing values, features that a metric
  * combines only with each other. Mixing rows commutes with the preprocessing as long as no preprocessed feature depends
  * on two columns; models for which that fails are refused.
  *
- * The mean of several models: each member has its own game, with the same background rows or, if they are centers, its
- * own centers. Values are means over the members. With a target transform (log, rank), values refer to the transformed
- * target, because a nonlinear function of a sum of products is not such a sum.
+ * The mean of several models: each member has its own game. Given background rows are the same for all members; without
+ * them, each member uses its own centers. Values are means over the members. With a target transform (log, rank),
+ * values refer to the transformed target, because a nonlinear function of a sum of products is not such a sum.
  */
 #include "explain/shapley.h"
 
@@ -41,7 +42,7 @@ static void find_sample_owners(const mrc_model_columns *columns, const mercer_mo
     }
 }
 
-/* Finds the column that each feature of the centers depends on. Fails if one depends on two. */
+/* Finds the column that each feature of the centers depends on. Fails if a feature depends on two columns. */
 static mercer_status find_owners(const mercer_model *model, const int64_t *sample_owner, int64_t *owner)
 {
     const mercer_preprocess *preprocess = model->preprocess;

@@ -297,7 +297,7 @@ static float value_f32(const member *m, float s)
             u = b * log_f32(a * s);
             u = u < 7 ? u : 7;
             return s > 0 ? exp_f32(-exp_f32(u)) : 1;
-        default: return NAN; /* the others are evaluated in double */
+        default: return NAN; /* other kernels are evaluated in double */
     }
 }
 
@@ -522,7 +522,7 @@ int PUBLIC(classify)(const sample *x)
     return best;
 }
 
-/* Bounded, so that the product with the curvature is finite. */
+/* Return the curved score. f is bounded, so that its product with the curvature is finite. */
 static double curved(double f)
 {
     const double most = 1e300;
@@ -691,8 +691,8 @@ static void encode_word(const column *of, const char *text, size_t length, doubl
     for (int k = 0; k < of->statistics && known; k++) to[last + k] = rounded(of->values[level * of->statistics + k]);
 }
 
-/* Compute values of cells. Missing ones become the means of their columns, or are imputed from the other numbers of the
-   row. */
+/* Compute values of cells. Missing values become the means of their columns, or are imputed from the other numbers of
+   the row. */
 static void fill_gaps(const float *cells, double *values)
 {
     double z[MRC_GAPS_COLUMNS];

@@ -2,8 +2,8 @@
 /*
  * Buffered output of exported files.
  *
- * Files are written in many small pieces: numbers and tokens. Callers do not check each one. The first failure stays in
- * `status`, later output is dropped, and mrc_output_close returns it.
+ * Files are written in many small pieces: numbers and tokens. Callers do not check each write. The first failure stays
+ * in `status`, later output is dropped, and mrc_output_close returns it.
  */
 #include "core/memory.h"
 #include "export/export.h"

@@ -61,8 +61,8 @@ static double row_bytes(const mercer_fitting *self, mercer_dtype target)
            (double)self->info.outputs * (double)mrc_dtype_size(target);
 }
 
-/* Returns the number of validation rows to score: all, or evenly spaced ones if all would take more than a quarter
-   of the memory. */
+/* Returns the number of validation rows to score: all, or evenly spaced rows if all of them would take more than a
+   quarter of the memory. */
 int64_t mrc_fit_validation_rows(const mercer_fitting *self)
 {
     const mercer_dataset *held = self->validation;

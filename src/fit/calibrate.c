@@ -17,15 +17,15 @@
  * (hr), and with an intercept the likeliest class would no longer be the predicted class. Cost: about 150 passes over
  * the scores (n, c).
  *
- * Intervals (src/model/calibration.c) need scores of held-out rows: for values |f - y| of each output, for classes the
- * total probability of all classes that rank before the true one. The model stores up to MOST_KEPT quantiles of them:
- * entry k of m is the smallest score that is not exceeded by rows with a share (k + 1) / m of the total weight. Without
- * weights, and up to MOST_KEPT rows, these are the sorted scores themselves.
+ * Intervals (src/model/calibration.c) need scores of held-out rows: in regression |f - y| of each output, in
+ * classification the total probability of all classes that rank before the true class. The model stores up to MOST_KEPT
+ * quantiles of them: entry k of m is the smallest score that is not exceeded by rows with a share (k + 1) / m of the
+ * total weight. Without weights, and up to MOST_KEPT rows, these are the sorted scores themselves.
  *
- * The scores come from the validation set. Without one, they are cross-validated: three models are each trained on two
- * thirds of the samples and score the remaining third. The rows of a unit (data/equal_rows.h) stay in the same third,
- * and each third has the same shares of classes. Cross-validated scores are also evaluated, for values as well as for
- * classes, if the caller asks for it.
+ * The scores come from the validation set. Without a validation set, the scores are cross-validated: three models are
+ * each trained on two thirds of the samples and score the remaining third. The rows of a unit (data/equal_rows.h) stay
+ * in the same third, and each third has the same shares of classes. Cross-validated scores are also evaluated, for
+ * values as well as for classes, if the caller asks for it.
  */
 #include "fit/fitting.h"
 
@@ -44,7 +44,8 @@
 
 /* LEAST_SCORES: fewer scores do not determine a temperature. MOST_SCORES: more would only cost time. */
 enum { FOLDS = 3, LEAST_SCORES = 8, MOST_SCORES = 10000, MOST_KEPT = 1000 };
-/* Curvatures 2^2 .. 2^8. Smaller ones hardly bend scores between 0 and 1; larger ones magnify noise around 0. */
+/* Curvatures 2^2 .. 2^8. Smaller curvatures hardly bend scores between 0 and 1; larger curvatures magnify noise around
+   0. */
 enum { FIRST_CURVATURE = 2, CURVATURES = 7 };
 /* Steps in log T at which a search ends. COARSE is for comparing curvatures: it changes the log loss by about 1e-4 of
    itself. */

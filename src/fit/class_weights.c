@@ -9,8 +9,8 @@
  * have weight 1. The longest matching class name is used, so names may contain commas and equals signs.
  *
  * A model trained with class weights estimates p_w(k | x), which is proportional to w_k p(k | x). Its probabilities are
- * those of the population, p(k | x), unless the caller asks for the weighted ones: the score of class k is shifted by
- * -T log w_k before the softmax, and T is found with the original row weights.
+ * those of the population, p(k | x), unless the caller asks for the weighted probabilities: the score of class k is
+ * shifted by -T log w_k before the softmax, and T is found with the original row weights.
  */
 #include "fit/fitting.h"
 

@@ -128,8 +128,8 @@ mercer_status mrc_fit_set_metric(mercer_context *context, mercer_preprocess *pre
     return apply_metric(context, preprocess, metric, features);
 }
 
-/* Sets the given weights of a blend. The option has those of the ranks in row 0 and those of the standardized values in
-   row 1; mrc_preprocess_set_blend takes the standardized values first. */
+/* Sets the given weights of a blend. In the option, row 0 has the weights of the ranks, and row 1 has the weights of
+   the standardized values; mrc_preprocess_set_blend takes the standardized values first. */
 static mercer_status set_blend(mercer_context *context, mercer_preprocess *preprocess, const mercer_matrix *weights)
 {
     int64_t d = mrc_preprocess_features(preprocess);
@@ -211,8 +211,8 @@ static mercer_status check_schema(const mercer_fitting *self, const char *name)
                     "%s: was trained on other data: its schema differs from that of these data", name);
 }
 
-/* Sizes, names and schema are compared before the number of centers, so that data of another table are reported as
-   such. */
+/* Sizes, names and schema are compared before the number of centers, so that the message for data of another table says
+   that the data are different. */
 mercer_status mrc_fit_check_model(mercer_fitting *self)
 {
     const char *name = self->record.resumes ? self->record.resumes : "model";

@@ -7,8 +7,8 @@
  * Measured at effort 5 with 16,000 centers per model, 1 - R2 or 1 - AUC of one model and of the average of three: .1376
  * and .1370 (housing), .0741 and .0718 (adult), .0658 and .0651 (bank), .0194 and .0191 (letter).
  *
- * The first member is the fit itself; the others are separate fits that run after it. A checkpoint contains the first
- * member only; a resumed fit trains the others again, with bitwise identical results.
+ * The first member is the fit itself; the other members are separate fits that run after the first. A checkpoint
+ * contains the first member only; a resumed fit trains the other members again, with bitwise identical results.
  */
 #include "fit/fitting.h"
 
@@ -80,7 +80,7 @@ static mercer_status train_member(mercer_fitting *self, int64_t number)
 
 /* ---- All of them ------------------------------------------------------------------------------------------------- */
 
-/* Replaces the first member's validation scores by those of the average. */
+/* Replaces the validation scores of the first member by the scores of the average. */
 static mercer_status score_mean(mercer_fitting *self)
 {
     mercer_evaluation *evaluation = NULL;

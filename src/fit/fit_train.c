@@ -119,8 +119,8 @@ static mercer_status warn_if_unconverged(const mercer_fitting *self)
 {
     const mercer_report *report = &self->training;
     const char *solver = report->plan->solver;
-    /* With fewer centers than in the search a larger error is expected, with more centers a smaller one, which is not
-       taken into account. */
+    /* With fewer centers than in the search, a larger error is expected. With more centers, a smaller error is
+       expected, which is not taken into account. */
     double variance,
         held_out = fmax(self->search_report.error, mrc_search_error_with(&self->search_report, self->report.centers));
     bool exact = mercer_solver_kind_of(solver) == MERCER_SOLVER_DIRECT;

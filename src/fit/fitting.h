@@ -98,7 +98,8 @@ struct mercer_fitting {
 
     mrc_units units;                  /* transform of the targets, from the training rows, owned */
     mercer_preprocess *preprocess;    /* fitted, owned; NULL: `applied` is the model's */
-    const mercer_preprocess *applied; /* preprocessing of the samples: the one above or that of an existing model */
+    const mercer_preprocess *applied; /* preprocessing of the samples: `preprocess`, or the preprocessing of an existing
+                                         model */
     mercer_kernel kernel;             /* kernel of the model */
 
     double opened, deadline; /* start and deadline on the clock of mrc_seconds; deadline 0: none */
@@ -160,7 +161,7 @@ mercer_status mrc_stage_calibrate(mercer_fitting *self);
 
 /* record.c: start the record with the values of the request. */
 void mrc_fit_start_record(mercer_fitting *self);
-/* Adds a decision with a formatted value, or replaces the one of the same stage and name. mrc_fit_explain sets its
+/* Adds a decision with a formatted value, or replaces the decision of the same stage and name. mrc_fit_explain sets its
    line in the plan. */
 void mrc_fit_decide(mercer_fitting *self, const char *stage, const char *name, mrc_origin origin, const char *format,
                     ...) MRC_PRINTF(5, 6);

@@ -269,8 +269,8 @@ static mercer_status choose_effort(mercer_fitting *self)
 
 /* ---- The search -------------------------------------------------------------------------------------------------- */
 
-/* Fits the preprocessing that the search must use: the given one, or the default one if a metric is given or learned.
-   Adds a given metric to it. *out is not changed if the search chooses the preprocessing. */
+/* Fits the preprocessing that the search must use: the given preprocessing, or the default one if a metric is given or
+   learned. Adds a given metric to it. *out is not changed if the search chooses the preprocessing. */
 static mercer_status fit_given(mercer_fitting *self, const mercer_kernel *kernel, mercer_preprocess **out)
 {
     const mercer_fit_options *options = self->options;
@@ -281,8 +281,8 @@ static mercer_status fit_given(mercer_fitting *self, const mercer_kernel *kernel
     return mrc_fit_set_metric(self->context, *out, kernel, options->kernel.metric, self->info.features);
 }
 
-/* Stores the result of the search in the fit, its record and its reports. Warns if a given ridge is much worse than
-   others. */
+/* Stores the result of the search in the fit, its record and its reports. Warns if a given ridge is much worse than the
+   best ridge. */
 static mercer_status take_result(mercer_fitting *self, const mrc_search_result *found)
 {
     mercer_fit_report *report = &self->report;

@@ -215,8 +215,8 @@ static mercer_status check_centers(mercer_context *context, const mercer_fit_opt
 
 /* ---- All options ------------------------------------------------------------------------------------------------- */
 
-/* Checks that the reserved fields of all groups are 0. Later versions may use them, and a caller that sets one expects
-   an effect. */
+/* Checks that the reserved fields of all groups are 0. Later versions may use these fields, and a caller that sets one
+   expects an effect. */
 static mercer_status check_reserved(mercer_context *context, const mercer_fit_options *options)
 {
 #define GROUP(name)                                                                                   \

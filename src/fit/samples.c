@@ -3,9 +3,9 @@
  * Stage samples: merges equal rows, and holds out validation rows.
  *
  * Merging: a sample of weight 2 and two equal samples must give the same model. So samples with equal features, targets
- * and keys are merged into one with the sum of their weights, samples of weight 0 are dropped, and the rest is sorted
- * by content. The fit then depends on the weighted set of samples only, not on order or repetition. Distinct samples
- * without weights stay in their order.
+ * and keys are merged into one with the sum of their weights, samples of weight 0 are dropped, and the remaining
+ * samples are sorted by content. The fit then depends on the weighted set of samples only, not on order or repetition.
+ * Distinct samples without weights stay in their order.
  *
  * Holding out: units (data/equal_rows.h) are drawn in random order until enough rows are held out. With times, the
  * latest rows are held out instead. At least one unit of each class remains for training.
@@ -170,7 +170,7 @@ static mercer_status mark_units(const mercer_fitting *self, int64_t held, bool *
     return MERCER_OK;
 }
 
-/* Sets `rest` to all rows, with weight 0 for the marked ones. */
+/* Sets `rest` to all rows, with weight 0 for the marked rows. */
 static mercer_status drop_weights(mercer_fitting *self, const bool *marks)
 {
     const mercer_dataset *data = self->data;

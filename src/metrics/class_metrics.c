@@ -25,7 +25,7 @@
 
 /* Computes margins[j] = log(p_j / (1 - p_j)) = f_j / T - log sum_{k != j} exp(f_k / T). For the likeliest class the sum
    over the other classes is computed separately, because 1 - p loses digits. log_sum: log sum exp((f - f_best) / T).
-   All scores are used as differences from the largest one: f / T may overflow, and infinity minus infinity is NaN,
+   All scores are used as differences from the largest score: f / T may overflow, and infinity minus infinity is NaN,
    which cannot be ranked. */
 static void find_margins(const mercer_evaluation *self, const double *f, const double *p, double log_sum, int64_t best,
                          double *margins)
@@ -131,7 +131,7 @@ static mercer_status auc_of(const mercer_evaluation *self, int64_t j, double *ou
     return MERCER_OK;
 }
 
-/* Computes the AUC of the second of two classes, or the mean over all classes that have one. */
+/* Computes the AUC of the second of two classes, or with more classes the mean over all classes that have an AUC. */
 static mercer_status mean_auc(const mercer_evaluation *self, double *out)
 {
     double sum = 0, one;

@@ -18,8 +18,8 @@
 
 #include <stdbool.h>
 
-/* 15 bins of equal width are those of Guo, Pleiss, Sun and Weinberger (2017), so that calibration errors can be
-   compared with published ones. A scatter plot of more than 2,000 points shows no more than a sample of them. */
+/* Guo, Pleiss, Sun and Weinberger (2017) use 15 bins of equal width. The same bins make calibration errors comparable
+   with published errors. A scatter plot of more than 2,000 points shows no more than a sample of them. */
 enum { MRC_CALIBRATION_BINS = 15, MRC_PLOTTED_ROWS = 2000, MRC_PLOTTED_OUTPUTS = 4 };
 
 /* Bin of predictions with about the same confidence. */
@@ -66,7 +66,7 @@ struct mercer_evaluation {
 };
 
 /* For classes and for values: add a row to the sums and write its ranking scores to margins or errors (c); compute the
-   metrics over all outputs; compute those of one output; write a curve of at most `room` points. */
+   metrics over all outputs; compute the metrics of one output; write a curve of at most `room` points. */
 void mrc_class_row(mercer_evaluation *self, const double *f, int32_t label, double weight, double *margins);
 mercer_status mrc_class_metrics(const mercer_evaluation *self, mercer_metrics *out);
 mercer_status mrc_class_each(const mercer_evaluation *self, int64_t index, mercer_output_metrics *out);

@@ -21,8 +21,8 @@
 #include <math.h>
 #include <string.h>
 
-/* Limit of class shifts. Valid ones are far below it: scores are about 0 and 1, temperatures at most 10, class weights
-   within 1e+-300. */
+/* Limit of class shifts. Valid shifts are far below the limit: scores are about 0 and 1, temperatures at most 10, class
+   weights within 1e+-300. */
 #define MOST_SHIFT 1e4
 #define ROUNDING   1e-6 /* rounding error by which a sum of probabilities may exceed 1 */
 

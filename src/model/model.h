@@ -92,7 +92,8 @@ typedef mercer_status (*mrc_member_call)(mercer_model *member, const mercer_matr
 mercer_status mrc_model_mean(mercer_model *model, mrc_member_call call, const mercer_matrix *out,
                              const mercer_matrix *X);
 
-/* Returns the number of columns of samples: that of the centers, unless a metric maps samples to fewer columns. */
+/* Returns the number of columns of samples. Centers have the same number of columns, unless a metric maps samples to
+   fewer columns. */
 int64_t mrc_model_features(const mercer_model *model);
 
 /* Compute F (m, c) = f(X), or labels (m), the indices of the largest outputs. The caller has checked types and sizes;

@@ -244,7 +244,7 @@ static void add_texts(contents *out, const mrc_metadata *texts, int64_t count)
     out->entries += count;
 }
 
-/* Adds the metadata that all members share, then those of each member. */
+/* Adds the metadata that all members share, then the metadata of each member. */
 static mercer_status describe_model(const mercer_model *model, contents *out)
 {
     const mrc_calibration *known = &model->calibration;

@@ -308,8 +308,8 @@ static mercer_status take_names(const model_reader *self, const char *key, const
     return inside_range(self, key, set(self->model, names, count));
 }
 
-/* Reads a list of at most `most` names; optional, older files do not have it. Commas are counted before the text is
-   parsed, which limits the memory that the parser allocates. */
+/* Reads a list of at most `most` names; the list is optional, because older files do not have it. Commas are counted
+   before the text is parsed, which limits the memory that the parser allocates. */
 static mercer_status read_names(const model_reader *self, const char *key, int64_t most, set_names set)
 {
     const char *text = mrc_tensor_file_metadata(self->file, key);
@@ -400,7 +400,7 @@ static mercer_status read_schema(const model_reader *self)
 /* ---- Models -------------------------------------------------------------------------------------------------- */
 
 /* Reads a member after the first and appends it to the model. It has its own centers, kernel and preprocessing; names,
-   schema and calibration belong to the first one. */
+   schema and calibration belong to the first member. */
 static mercer_status read_member(mercer_model *first, const model_reader *reader, int64_t number)
 {
     MRC_OWNED(mrc_release_model) mercer_model *member = NULL;

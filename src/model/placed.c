@@ -14,8 +14,8 @@
 
 #include <xxhash.h>
 
-/* Largest number of pieces of the weights that threads hash, and smallest size of a piece: smaller ones are not
-   worth waking a thread. Both are constants, because the hash must not depend on the number of threads. */
+/* Largest number of pieces of the weights that threads hash, and smallest size of a piece in bytes: hashing a smaller
+   piece is not worth waking a thread. Both are constants, because the hash must not depend on the number of threads. */
 enum { PIECES = 64, FEWEST_BYTES = 64 << 10 };
 
 void mrc_model_drop_device_copy(mercer_model *model)

@@ -314,7 +314,7 @@ mercer_status mrc_model_predict(mercer_model *model, const mercer_matrix *F, con
     return model->member_count > 1 ? mrc_model_mean(model, predict_alone, F, X) : predict_alone(model, F, X);
 }
 
-/* Passes all outputs to `take`. For an averaged model they are computed for all rows first, in double. */
+/* Passes all outputs to `take`. For an averaged model the outputs of all rows are computed first, in double. */
 static mercer_status take_all(const prediction *self)
 {
     mercer_matrix f;

@@ -26,7 +26,7 @@ typedef struct placed {
     const mrc_tensor *tensor;
     mercer_dtype stored;
     int64_t begin, end;      /* byte offsets in the data */
-    int64_t rows, row_bytes; /* number of rows in the file, those of all ranks, and their size in bytes */
+    int64_t rows, row_bytes; /* number of rows in the file (of all ranks together), and size of a row in bytes */
     char digits[MRC_TENSOR_DIGITS + 1];
 } placed;
 
@@ -384,7 +384,7 @@ static mercer_status sum_shared(shared_file *self, char *digits)
     return MERCER_OK;
 }
 
-/* Computes the checksums, each rank those of some tensors, and distributes them to all ranks. */
+/* Computes the checksums and distributes them to all ranks. Each rank computes the checksums of some tensors. */
 static mercer_status share_sums(shared_file *self)
 {
     mrc_comm *comm = self->comm;

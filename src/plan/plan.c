@@ -38,8 +38,8 @@ enum {
 
 /*
  * Returns the cost of a feature in a distance, relative to its cost in a matrix product: 1 in norm 2, where distances
- * come from products. Otherwise |x - z| takes three operations (subtract, mask, add) instead of one fused one; for
- * bytes, one instruction handles 8 differences. A general power takes a logarithm and an exponential in double.
+ * come from products. Otherwise |x - z| takes three operations (subtract, mask, add) instead of one fused operation;
+ * for bytes, one instruction handles 8 differences. A general power takes a logarithm and an exponential in double.
  */
 static double effort_of(const mrc_plan_request *request, const mrc_capabilities *machine)
 {
@@ -188,7 +188,7 @@ static mercer_status share_memory(mrc_planner *self)
     double base = mrc_bytes_sum(cost.set_up.held) + (double)workspace_bytes(self);
     int64_t running = mrc_bytes_whole(base + mrc_bytes_sum(cost.set_up.peak));
     int64_t set_up = mrc_bytes_whole(base + mrc_bytes_sum(cost.set_up.set_up)), budget = self->plan->budget;
-    char has[MRC_BYTES_TEXT], needs[MRC_BYTES_TEXT], hint[64] = "reduce p or s, or increase memory";
+    char has[MRC_BYTES_TEXT], needs[MRC_BYTES_TEXT], hint[64] = "reduce p or nystrom, or increase memory";
     if (running > budget || set_up > budget) {
         if (!(row->traits & MRC_USES_SIZES))
             snprintf(hint, sizeof hint, "use %s, reduce p or increase memory", mrc_solver_fallback()->name);
@@ -361,7 +361,7 @@ static void say_sums(mrc_planner *self)
     mrc_plan_say(plan, "estimated %s, %.3g flops, %.1f s\n", mrc_bytes_text(bytes, plan->bytes), plan->flops,
                  plan->seconds);
     if (self->request->sizes_only)
-        mrc_plan_say(plan, "from sizes only; training examines the kernel matrix first and may choose otherwise\n");
+        mrc_plan_say(plan, "from sizes only; training examines the kernel matrix first and may choose differently\n");
 }
 
 const mrc_solver *mrc_plan_named_solver(const mrc_plan_request *request)

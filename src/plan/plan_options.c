@@ -52,7 +52,7 @@ static const option_row rows[] = {
     ROW(epochs, NULL, INTEGER, "auto", 0, MRC_USES_EPOCHS, MENTIONED,
         "passes over the samples; for cg, maximum number of steps"),
     ROW(batch, "batch_size", INTEGER, "auto", 0, MRC_USES_SIZES, MENTIONED, "samples per step"),
-    ROW(lambda, "ridge", NUMBER, "auto|none", 0, 0, REFUSED, "ridge: + V alpha' K(Z,Z) alpha"),
+    ROW(lambda, "ridge", NUMBER, "auto|none", 0, 0, REFUSED, "ridge: weight of the penalty alpha' K(Z,Z) alpha"),
     ROW(patience, NULL, INTEGER, NULL, 0, MRC_USES_EPOCHS, REFUSED,
         "stop after N epochs without a better validation result and return the best epoch; 0: never"),
     ROW(average, NULL, SWITCH, NULL, 0, MRC_USES_STEPS, REFUSED, "return the average of the later iterates"),

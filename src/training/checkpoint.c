@@ -37,7 +37,7 @@
 
 /* ---- The plan's values ------------------------------------------------------------------------------------------- */
 
-/* The values, in the order of the file: new ones are added at the end. A double holds 53 bits, so 64-bit numbers are
+/* The values, in the order of the file: new values are added at the end. A double holds 53 bits, so 64-bit numbers are
    two values. */
 #define PLAN_VALUES(X)                                  \
     X(threads, request->threads)                        \

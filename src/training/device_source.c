@@ -41,7 +41,7 @@ typedef struct device_source {
     mercer_matrix x, y, noise;
     mercer_matrix partner_y;          /* targets of the mixing partners */
     mercer_matrix mine, other, moved; /* (rows, features) of the dataset's dtype: augmented samples, their mixing
-                                        partners, destination of moves */
+                                         partners, destination of moves */
     int64_t *sequences;               /* (room) index of the random sequence for the noise of each sample */
     mrc_image_move *moves;            /* (room) move of each sample */
     mrc_stream_samples samples;       /* the samples of the batch, as chosen by the replaced source */

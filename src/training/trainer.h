@@ -121,9 +121,9 @@ void mrc_trainer_notice(void *trainer, const char *what, double share);
 
 /*
  * Creates a source with the samples of a given source, in the same order, whose batches are in the backend's memory.
- * Works for sources over a dataset; for others out->next is NULL. Stored samples are copied to the device once, if they
- * take at most `most` bytes, and are augmented there. Samples of a teacher (synth_teacher.c) are drawn on the device: X
- * is bitwise identical, Y equal up to the rounding of the kernel products. `source` must outlive *out.
+ * Works for sources over a dataset; for other sources out->next is set to NULL. Stored samples are copied to the device
+ * once, if they take at most `most` bytes, and are augmented there. Samples of a teacher (synth_teacher.c) are drawn on
+ * the device: X is bitwise identical, Y equal up to the rounding of the kernel products. `source` must outlive *out.
  */
 mercer_status mrc_device_source_create(mercer_source *out, mrc_backend *backend, const mercer_source *source,
                                        int64_t most);
