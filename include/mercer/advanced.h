@@ -26,7 +26,7 @@ typedef struct mercer_context_info {
     int threads;         /* number of worker threads */
     int64_t bytes_now;   /* bytes currently allocated */
     int64_t bytes_peak;  /* maximum of bytes_now so far */
-    int device;          /* number of the context's GPU; -1: it computes on the CPU */
+    int device;          /* number of the context's GPU; -1: the context computes on the CPU */
     void *stream;        /* cudaStream_t that the context computes on, borrowed; NULL on the CPU */
     /* Parts of the time to create the context, in seconds: until the GPU was usable; to load and start cuBLAS and
        cuSOLVER. */
@@ -194,7 +194,7 @@ MERCER_API mercer_status mercer_choose_centers(mercer_context *context, const me
                                                const mercer_matrix *X, const mercer_center_options *options,
                                                mercer_center_report *report);
 /* Chooses centers from the preprocessed rows of a dataset (preprocess NULL: unchanged rows). If the rows do not fit
-   into the memory limit, the centers are chosen from a random subset. For `balanced`, the labels are those of the
+   into the memory limit, the centers are chosen from a random subset. The method balanced uses the labels of the
    dataset. Errors: those of mercer_choose_centers; IO (as mercer_dataset_read). */
 MERCER_API mercer_status mercer_choose_centers_from(mercer_dataset *dataset, const mercer_matrix *centers,
                                                     const mercer_preprocess *preprocess,
@@ -352,7 +352,7 @@ MERCER_API mercer_status mercer_trainer_resume(mercer_trainer *trainer, const ch
 /*
  * Requests a checkpoint from a running fit, which writes it before its next step, or at its next opportunity, and
  * continues. May be called from a callback, from any thread, and for any rank. Errors: ARGUMENT (options.checkpoint is
- * not set), with the message in mercer_last_error(NULL). If the file cannot be written, that is a warning.
+ * not set), with the message in mercer_last_error(NULL). A failure to write the file is only a warning.
  */
 MERCER_API mercer_status mercer_trainer_checkpoint(mercer_trainer *trainer);
 

@@ -189,7 +189,7 @@ MERCER_API void mercer_column_texts_free(mercer_column_texts *texts);
  */
 MERCER_API mercer_status mercer_model_gradient(mercer_model *model, const mercer_matrix *G, const mercer_matrix *X);
 
-/* Permutation importance of the columns: the loss of score when a column is permuted. */
+/* Permutation importance of the columns: the decrease of the score when a column is permuted. */
 typedef struct mercer_importance mercer_importance;
 
 typedef struct mercer_permutation_options {
@@ -246,7 +246,7 @@ MERCER_API mercer_status mercer_partial_dependence(mercer_model *model, const me
  * Kernels that are products over the features (gaussian, laplace-l1, lpq with p = q) are computed up to rounding. Other
  * kernels of a distance are written as sums of products; mercer_shap_info.error bounds the difference.
  * MERCER_ERROR_UNSUPPORTED, with a message that names the cause, is the result for kernels of the inner product,
- * callbacks, preprocessing unit, metrics that combine columns, models that ranks share.
+ * callbacks, preprocessing unit, metrics that combine columns, and models that ranks share.
  */
 typedef struct mercer_shap mercer_shap;
 

@@ -149,9 +149,9 @@ typedef struct mercer_context_options {
     mercer_log_level log_level;        /* most verbose level that is logged; 0: MERCER_LOG_WARNING */
     /* Precision of kernel products in float. "accurate": full float precision. "fast": a GPU may round points and
        kernel values to half precision (relative error about 2e-4). "auto" or NULL: accurate, except that the planner
-       may choose fast for a training run, to save time, if the error is below what the samples justify. Training then
-       measures the error on held-out rows, and restarts in accurate mode if the error is too large. No effect on the
-       CPU. */
+       may choose fast for a training run, to save time, if the rounding error is below the statistical uncertainty of
+       the training samples. Training then measures the error on held-out rows, and restarts in accurate mode if the
+       error is too large. No effect on the CPU. */
     const char *arithmetic;
     int32_t deferred; /* nonzero: initialize the GPU in a background thread while the caller opens datasets. The first
                          later call that uses the context waits for the GPU, and fails if the GPU cannot be used. 0:
@@ -315,7 +315,7 @@ typedef enum mercer_task {
  *                  Fortran order are converted in memory. X (n, d), or (n, ...) flattened to (n, d); y (n) or (n, c)
  *   idx, idx.gz    the format of MNIST: uint8 images (n, rows, cols), labels (n)
  *   csv, tsv       text, also .gz: columns of numbers, words, dates and missing values (docs/tables.md); one or several
- *                  target columns of numbers, or one of class names
+ *                  target columns of numbers, or one target column of class names
  *   parquet        flat columns, read like a csv file with the same values (docs/tables.md)
  *   libsvm         "label index:value ...", also .gz; stored as a dense matrix. Indices start at 1; if index 0 occurs,
  *                  they start at 0 and a warning is recorded
@@ -347,23 +347,24 @@ typedef struct mercer_dataset_options {
        columns, separated by commas, are numbers with one output each. NULL: the column named target, label, class or y;
        in the file y, all columns. */
     const char *target;
-    mercer_switch header;      /* csv: the first line has column names; AUTO: if it has text in a column whose next
-                                  value is a number */
+    mercer_switch header;      /* csv: the first line has column names; AUTO: yes, if this line has text in a column
+                                  whose next value is a number */
     mercer_task task;          /* kind of the targets; 0: AUTO */
     int64_t features;          /* libsvm: number of features; 0: the largest index in the file */
-    const char *const *labels; /* (label_count) all class names, in the order of the outputs; NULL: those in the data,
-                                  sorted */
+    const char *const *labels; /* (label_count) all class names, in the order of the outputs; NULL: the class names in
+                                  the data, sorted */
     int64_t label_count;       /* 0 if labels is NULL */
     int64_t first, rows;       /* range to read: `rows` rows from row `first` (from 0) on; rows 0: all remaining rows */
-    int64_t memory;            /* limit of the memory for samples, in bytes; more is an error; 0: half of the free
-                                  memory */
+    int64_t memory;            /* limit of the memory for samples, in bytes; larger data are an error; 0: half of the
+                                  free memory */
     /* (column_count) names of the features to read, as in mercer_model_info. csv columns are put
        into this order and other columns are not read; a missing column is an error. Data without column names are
        matched by position and must have column_count columns. NULL: all columns. */
     const char *const *columns;
     int64_t column_count; /* 0 if columns is NULL */
     /* csv: column kinds that override the detected ones: "zip:category,id:drop". Kinds are number, boolean, date,
-       date-dmy, date-mdy, category and drop; columns are names or indices from 0. NULL: all detected from the data. */
+       date-dmy, date-mdy, category and drop; columns are names or indices from 0. NULL: all kinds are detected from the
+       data. */
     const char *kinds;
     const char *only;          /* csv: columns to use as features: names or indices, separated by commas; NULL: all */
     const char *weight_column; /* csv: column of sample weights >= 0; not a feature; NULL: none */
@@ -375,8 +376,8 @@ typedef struct mercer_dataset_options {
        (without names, by position) and encoded as the same features. NULL: detected from the data. Not together with
        kinds, only or columns. */
     const char *schema;
-    /* csv and gz files: size in bytes above which data go to a temporary file (in the folder TMPDIR, else /tmp) that is
-       mapped, instead of memory; also if they exceed what is left of `memory`. 0: never. */
+    /* csv and gz files: size in bytes above which data go to a mapped temporary file (in the folder TMPDIR, else /tmp)
+       instead of memory. Smaller data also go to the file if they exceed what is left of `memory`. 0: never. */
     int64_t spill;
     /* csv: column of groups (rows that belong together), or of times (numbers or dates); not a feature. Rows of a group
        are never split between training and held-out rows; with times the latest rows are held out (see
@@ -457,9 +458,9 @@ typedef struct mercer_progress {
     double seconds;             /* seconds since the start of training */
     double train_loss;          /* mean squared error over the epoch, each batch with the weights before its step */
     double train_accuracy;      /* share of correct classes over the epoch; NaN unless classification */
-    double validation_loss;     /* mean squared error on the validation set; NaN without one */
+    double validation_loss;     /* mean squared error on the validation set; NaN without a validation set */
     double validation_accuracy; /* share of correct classes; NaN without a validation set or unless classification */
-    double projection_residual; /* relative residual of the last projection; 0 if none is needed */
+    double projection_residual; /* relative residual of the last projection; 0 if no projection is needed */
     double step;                /* eta / m, the factor of the last step */
     int64_t pass_samples;       /* samples processed in the current epoch; 0 at its end */
     int64_t pass_total;         /* samples per epoch */
@@ -481,7 +482,7 @@ typedef struct mercer_train_options {
     size_t struct_size;
     const char *solver;        /* name of a solver (mercer_solver_list in advanced.h); NULL or "auto": chosen */
     const char *projector;     /* name of a projector (mercer_projector_list); NULL or "auto": chosen */
-    int64_t epochs;            /* passes over the samples; cg: largest number of steps (it stops earlier at a relative
+    int64_t epochs;            /* passes over the samples; cg: largest number of steps (cg stops earlier at a relative
                                   gradient of 1e-4) */
     int64_t batch;             /* m, samples per step */
     int64_t nystrom;           /* s, samples that the preconditioner is computed from */
@@ -553,15 +554,16 @@ typedef struct mercer_plan {
 typedef enum mercer_stop {
     MERCER_STOP_FINISHED = 0, /* all epochs were done, or the solver converged */
     MERCER_STOP_PATIENCE = 1, /* the validation result did not improve for `patience` epochs */
-    MERCER_STOP_CALLBACK = 2, /* the progress callback requested it */
+    MERCER_STOP_CALLBACK = 2, /* the progress callback requested a stop */
     MERCER_STOP_BUDGET = 3    /* the time budget of the fit was used up */
 } mercer_stop;
 
 /* Report of a training run: counts, results, times. */
 typedef struct mercer_report {
     size_t struct_size;
-    const mercer_plan *plan; /* plan with the values used; owned by the model, valid until it is trained again */
-    int64_t epochs, samples, steps, projections; /* number of each that was done; samples: total over all epochs */
+    const mercer_plan *plan; /* plan with the values used; owned by the model, valid until the model is trained again */
+    int64_t epochs, samples, steps, projections; /* epochs, samples, steps and projections done; samples: total over all
+                                                    epochs */
     double train_loss, train_accuracy; /* mean squared error and share of correct classes in the last epoch, weighted by
                                           the sample weights */
     double validation_loss, validation_accuracy; /* the same measures for the returned weights on the validation set,
@@ -656,8 +658,8 @@ typedef struct mercer_fit_kernel {
     const mercer_kernel *function; /* kernel function as a struct, instead of the string; NULL: none */
     double bandwidth;              /* bandwidth > 0 if the string has none; 0: searched, or without a search the median
                                       distance between preprocessed samples */
-    /* Metric on preprocessed samples: M (d, d), or weights (1, d); see mercer_preprocess_info. NULL: the
-       identity, or searched. */
+    /* Metric on preprocessed samples: M (d, d), or weights (1, d); see mercer_preprocess_info. NULL: searched; without
+       a search, the identity. */
     const mercer_matrix *metric;
     /* Weights (2, d) of preprocessing blend, each >= 0: of the ranks, then of the standardized values; see
        mercer_preprocess_info. Requires data.preprocess blend and search.tune OFF. NULL: chosen. */
@@ -672,7 +674,7 @@ typedef struct mercer_fit_centers {
        data.augment); NULL: random. */
     const char *method;
     mercer_dataset *given; /* centers to use instead of chosen ones, not preprocessed; NULL: chosen */
-    mercer_dtype type;     /* element type of the centers; 0: that of the preprocessed samples */
+    mercer_dtype type;     /* element type of the centers; 0: the type of the preprocessed samples */
     /* kmeans only: largest number of rounds, 0: default; rows of a mini-batch, 0: default, -1: all rows. */
     int64_t iterations, batch;
     int64_t reserved[4];
@@ -774,8 +776,9 @@ typedef struct mercer_fit_report {
     int64_t rows, validation_rows, samples; /* training rows; validation rows; samples per epoch */
     int64_t centers, largest_centers;       /* number of centers; if they do not fit into memory, the largest number
                                                that fits, or -1 if no center fits */
-    int64_t memory, device_memory;          /* memory budget in bytes of the whole fit; of training on each rank's
-                                               device, if several ranks train on devices, else 0 */
+    int64_t memory, device_memory;          /* memory: budget of the whole fit, in bytes; device_memory: budget of
+                                               training on each rank's device, if several ranks train on devices, else
+                                               0 */
     mercer_dtype points;                    /* type of preprocessed samples */
     char kernel[MERCER_KERNEL_TEXT];        /* kernel function, in the units of preprocessed samples */
     char preprocess[64];                    /* preprocessing, as text */
@@ -807,8 +810,8 @@ MERCER_API void mercer_model_free(mercer_model *model);
    COMM. */
 MERCER_API mercer_status mercer_model_predict(mercer_model *model, const mercer_matrix *F, const mercer_matrix *X);
 
-/* Sets labels[i], i < m, to the index of the largest output for row i of X (m, d); the first if several are equal.
-   Errors: as mercer_model_predict; the content of labels is then undefined. */
+/* Sets labels[i], i < m, to the index of the largest output for row i of X (m, d); the first index if several outputs
+   are equal. Errors: as mercer_model_predict; the content of labels is then undefined. */
 MERCER_API mercer_status mercer_model_classify(mercer_model *model, int32_t *labels, const mercer_matrix *X);
 
 /* Computes class probabilities P = softmax((g(f(X)) + class_shift) / T), see mercer_model_info; P is (m, c), f32 or
@@ -818,8 +821,8 @@ MERCER_API mercer_status mercer_model_classify(mercer_model *model, int32_t *lab
 MERCER_API mercer_status mercer_model_probabilities(mercer_model *model, const mercer_matrix *P,
                                                     const mercer_matrix *X);
 
-/* Description of a model. Strings and arrays are borrowed from the model, until it is changed or released; what the
-   model does not have is NULL. */
+/* Description of a model. Strings and arrays are borrowed from the model, until it is changed or released; parts that
+   the model does not have are NULL. */
 typedef struct mercer_model_info {
     size_t struct_size;
     int64_t features; /* number of columns of samples. Centers have as many columns, unless a metric maps samples to
@@ -835,8 +838,10 @@ typedef struct mercer_model_info {
     const char *note;                    /* text that was saved with the model (mercer_model_set_note); "" for none */
     const mercer_kernel *kernel;         /* kernel function */
     const mercer_preprocess *preprocess; /* preprocessing of samples */
-    mercer_matrix centers; /* (size, d) centers, which must not be changed; those of this rank (ranks.h) */
-    mercer_matrix weights; /* (size, c) weights, which may be changed between calls; those of this rank */
+    mercer_matrix centers; /* (size, d) centers, which must not be changed; with ranks only this rank's share
+                              (ranks.h) */
+    mercer_matrix weights; /* (size, c) weights, which may be changed between calls; with ranks only this rank's
+                              share */
     const double *target_offset, *target_scale; /* (c) units of the targets (mercer_model_set_targets) */
     /* Monotone transform g of the targets, whose inverse is applied to predictions; offset and scale are then those of
        the transformed targets g(y). "log": g(y) = log(y + shift). "rank": normal quantile of the rank, linear between
@@ -846,7 +851,7 @@ typedef struct mercer_model_info {
        if curvature is 0. A fit with class weights sets the shifts to -temperature log(weight), so that probabilities
        are those of the unweighted population while the predicted class (the largest score) follows the weights. */
     double temperature;
-    int calibrated;            /* 1: the temperature was fitted or set; 0: it is the default, 0.25 */
+    int calibrated;            /* 1: the temperature was fitted or set; 0: the temperature is the default, 0.25 */
     const double *class_shift; /* (c) */
     mercer_task interval_task; /* kind of the targets that intervals are for (evaluation.h); UNLABELED: none */
     double interval_rows;      /* effective number of held-out rows that the intervals come from */

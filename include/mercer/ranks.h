@@ -48,7 +48,7 @@ typedef struct mercer_comm_options {
 } mercer_comm_options;
 
 /* Creates the communicator of this process: joins the ranks of a job, and waits until all of them have joined. The
-   context must outlive it. Errors: UNSUPPORTED (MPI is not available), COMM. */
+   context must outlive the communicator. Errors: UNSUPPORTED (MPI is not available), COMM. */
 MERCER_API mercer_status mercer_comm_create(mercer_comm **out, mercer_context *context,
                                             const mercer_comm_options *options);
 /*
@@ -56,7 +56,7 @@ MERCER_API mercer_status mercer_comm_create(mercer_comm **out, mercer_context *c
  * different context for each rank; 1 <= ranks <= 1024. out (ranks) receives all communicators, or none if the call
  * fails. The caller starts one thread per rank; only that thread may use out[r] and contexts[r]. All statements about
  * ranks apply to these threads. options: kind must be NULL, "auto" or "local", shards 0 or at least `ranks`. The
- * message of an error is that of contexts[0]. Errors: SHAPE, COMM.
+ * message of an error is stored in contexts[0]. Errors: SHAPE, COMM.
  */
 MERCER_API mercer_status mercer_comm_create_local(mercer_comm **out, mercer_context *const *contexts, int ranks,
                                                   const mercer_comm_options *options);
@@ -113,7 +113,8 @@ typedef struct mercer_rank_plan {
 MERCER_API mercer_status mercer_plan_ranks(mercer_context *context, mercer_rank_plan *out, const mercer_plan *plan,
                                            const mercer_shape *shape, const mercer_network *network);
 
-/* Sends rank 0's `bytes` bytes of `data` to all ranks. Collective, as are the next two. Errors of all three: COMM. */
+/* Sends rank 0's `bytes` bytes of `data` to all ranks. Collective, as are the next two functions. Errors of all three:
+   COMM. */
 MERCER_API mercer_status mercer_comm_broadcast(mercer_comm *comm, void *data, int64_t bytes);
 /* Sets *any to 1 on all ranks if `mine` is not 0 on at least one rank, else to 0. */
 MERCER_API mercer_status mercer_comm_any(mercer_comm *comm, int *any, int mine);

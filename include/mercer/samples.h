@@ -42,19 +42,20 @@ MERCER_API mercer_status mercer_preprocess_fit(mercer_preprocess **out, mercer_c
 /* Releases a preprocessing. */
 MERCER_API void mercer_preprocess_free(mercer_preprocess *preprocess);
 
-/* Description of a preprocessing. Pointers are borrowed from it. */
+/* Description of a preprocessing. Pointers are borrowed from the preprocessing. */
 typedef struct mercer_preprocess_info {
     size_t struct_size;
-    const char *spec; /* string that specifies it, with all parameters ("scale:factor=0.00392..."); "none" for none */
-    int64_t features; /* number of features that it was fitted to; 0: any */
+    const char *spec; /* string that specifies the preprocessing, with all parameters ("scale:factor=0.00392...");
+                         "none" for none */
+    int64_t features; /* number of features that the preprocessing was fitted to; 0: any */
     int64_t width;    /* number of features of preprocessed samples; 0: the same number as before preprocessing */
     int identity;     /* 1: samples are unchanged. 0: preprocessed samples are f64 if the samples are f64, else f32 */
     /* Metric M of the kernel (mercer_fit_options.metric): (x - z) M (x - z)' replaces the squared distance |x - z|^2 of
        two samples, and x M z' replaces x.z. M is symmetric without negative eigenvalues, or given as its diagonal, all
-       entries >= 0. It is the last step of the preprocessing, so solvers need no code for metrics: samples are mapped
-       to x A, where M = A A' and A is (d, d'). Directions with eigenvalues below 1e-10 of the largest are dropped, so
-       d' may be less than d. This field is A, f64, or its diagonal (1, d) if M is diagonal. Without a metric it has 0
-       rows. */
+       entries >= 0. The metric is the last step of the preprocessing, so solvers need no code for metrics: samples are
+       mapped to x A, where M = A A' and A is (d, d'). Directions with eigenvalues below 1e-10 of the largest are
+       dropped, so d' may be less than d. This field is A, f64, or its diagonal (1, d) if M is diagonal. Without a
+       metric it has 0 rows. */
     mercer_matrix metric;
     /* A `scale` preprocessing can be folded into the bandwidth of a kernel that is a function of the distance: K(v x, v
        z) with bandwidth b equals K(x, z) with bandwidth b / v. A fit does so, because samples of bytes then need no
@@ -90,8 +91,8 @@ typedef struct mercer_format_info {
 /* Describes file format number `index`, from 0. Returns 1; 0 if there is no such format. Thread-safe. */
 MERCER_API int mercer_format_list(mercer_format_info *out, int index);
 
-/* Returns the samples (n, d), borrowed. data is NULL if they are synthetic or in several files: use mercer_dataset_read
-   instead. */
+/* Returns the samples (n, d), borrowed. The field data is NULL if the samples are synthetic or in several files: use
+   mercer_dataset_read instead. */
 MERCER_API mercer_matrix mercer_dataset_samples(const mercer_dataset *dataset);
 /* Returns the class numbers (n), borrowed; NULL unless the task is classification with stored labels. */
 MERCER_API const int32_t *mercer_dataset_labels(const mercer_dataset *dataset);
@@ -145,8 +146,8 @@ MERCER_API mercer_status mercer_dataset_read(const mercer_dataset *dataset, cons
    first `rows` samples: the share of wrong classes for clusters, the mean squared error for a teacher. Errors:
    UNSUPPORTED (other datasets), SHAPE (rows below 1). */
 MERCER_API mercer_status mercer_dataset_least_error(const mercer_dataset *dataset, double *out, int64_t rows);
-/* Computes a fingerprint, a number that changes if shape, type or contents change. It is a hash of all targets and all
-   samples; if samples take more than 1 GiB, only 64 evenly spaced blocks are hashed. */
+/* Computes a fingerprint, a number that changes if shape, type or contents change. The fingerprint is a hash of all
+   targets and all samples; if samples take more than 1 GiB, only 64 evenly spaced blocks are hashed. */
 MERCER_API mercer_status mercer_dataset_fingerprint(const mercer_dataset *dataset, uint64_t *out);
 /* Computes a hash of every byte for any size, which reads all samples. Up to 1 GiB it equals the fingerprint. */
 MERCER_API mercer_status mercer_dataset_checksum(const mercer_dataset *dataset, uint64_t *out);
@@ -169,7 +170,7 @@ typedef struct mercer_batch {
     mercer_matrix Y;       /* (m, c) targets, f32 or f64 */
     const double *weights; /* (m) sample weights >= 0; NULL: all 1 */
     /* (m) row numbers of the samples, 0 .. source.rows - 1; NULL: unknown. With row numbers Mercer can cache results
-       per sample; solvers whose centers are the samples require them. */
+       per sample; solvers whose centers are the samples require row numbers. */
     const int64_t *rows;
 } mercer_batch;
 
@@ -192,7 +193,7 @@ typedef struct mercer_source {
     void (*release)(void *user);           /* frees what `user` points to; may be NULL */
     void *user;                            /* passed to all functions */
     /* Skips the next `rows` samples of the pass without producing them, after restart, to resume in the middle of a
-       pass. NULL: they are read and dropped. */
+       pass. NULL: the samples are read and dropped. */
     int (*skip)(void *user, int64_t rows);
 } mercer_source;
 

@@ -3,8 +3,8 @@
  * Public: choosing centers, from a matrix and from a dataset.
  *
  * Order of the checks: options, number of centers of all ranks, shape against the samples, overlap, labels. Only then
- * the ranks agree on a memory limit. The methods (src/centers) rely on a request in which every option that was 0 has
- * its default value.
+ * do the ranks agree on a memory limit. The methods (src/centers) rely on a request in which every option that was 0
+ * has its default value.
  */
 #include "centers/center_selection.h"
 

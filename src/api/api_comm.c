@@ -2,8 +2,8 @@
 /*
  * Public: ranks.
  *
- * The checks of a collective function are local. A rank that fails here does not take part in the exchange; the other
- * ranks notice that in the exchange, at the latest after the deadline.
+ * The checks of a collective function are local. If a check fails on a rank, this rank does not take part in the
+ * exchange. The other ranks notice its absence, at the latest after the deadline.
  */
 #include "comm/comm.h"
 

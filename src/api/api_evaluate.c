@@ -58,7 +58,7 @@ mercer_status mercer_class_sets(mercer_context *context, int32_t *members, const
 /* ---- Evaluations ----------------------------------------------------------------------------------------------- */
 
 /* Checks the options after their defaults are set. 0 means "none" for temperature and curvature, so only other values
-   are compared with their ranges. radius has one entry per output, but a single one for classes (the threshold). */
+   are compared with their ranges. radius has one entry per output, but a single entry for classes (the threshold). */
 static mercer_status check_options(mercer_context *context, const mercer_evaluation_options *options)
 {
     if (options->task != MERCER_TASK_CLASSIFICATION && options->task != MERCER_TASK_REGRESSION)

@@ -174,8 +174,8 @@ mercer_status mercer_fitting_decision(const mercer_fitting *fitting, int index, 
 
 /* ---- In one call ------------------------------------------------------------------------------------------------- */
 
-/* Checks the sizes of the caller's report and of the reports that it points to. Each is read into a local copy that is
-   then dropped. */
+/* Checks the sizes of the caller's report and of the reports that it points to. Each struct is read into a local copy
+   that is then dropped. */
 static mercer_status check_report(mercer_context *context, const mercer_fit_report *report)
 {
     mercer_fit_report ours;

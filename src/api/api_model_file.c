@@ -17,7 +17,7 @@ mercer_status mercer_model_save(mercer_model *model, const char *path, const mer
 }
 
 /* The whole file is read and all checksums are verified, so a header is never returned from a damaged file. *needed
-   includes the terminating zero. It is set before the size is checked: a call with size 0 returns it with an error. */
+   includes the terminating zero. *needed is set before the size is checked, so a call with size 0 sets it and fails. */
 mercer_status mercer_model_file_header(mercer_context *context, char *text, size_t size, size_t *needed,
                                        const char *path)
 {

@@ -94,8 +94,9 @@ mercer_status mrc_read_shape(mercer_context *context, mercer_shape *ours, const 
     return MERCER_OK;
 }
 
-/* Parses NUMBER [blanks] [k|m|g|t] [b|ib], in any case. "b" selects powers of 1000; "ib" and no ending select powers of
-   1024, so "8G" is 8 GiB. Fractions of a byte are dropped. The limit is 2^53, above which doubles skip integers. */
+/* Parses NUMBER [blanks] [k|m|g|t] [b|ib], in upper or lower case. "b" selects powers of 1000; "ib" and no ending
+   select powers of 1024, so "8G" is 8 GiB. Fractions of a byte are dropped. The limit is 2^53, above which doubles skip
+   integers. */
 mercer_status mercer_parse_bytes(int64_t *bytes, mercer_context *context, const char *text)
 {
     static const char letters[] = "kmgt";

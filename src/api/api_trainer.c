@@ -29,8 +29,8 @@ mercer_solver_kind mercer_solver_kind_of(const char *name)
     return row->traits & MRC_USES_EPOCHS ? MERCER_SOLVER_STEPS : MERCER_SOLVER_DIRECT;
 }
 
-/* Writes a row of a list to the caller's struct. Returns 1, or 0 if the struct is NULL or has no valid struct_size.
-   Lists have no context, so the message belongs to the calling thread. */
+/* Writes an entry of the list of solvers or projectors to the caller's struct. Returns 1, or 0 if the struct is NULL or
+   has no valid struct_size. Lists have no context, so the message belongs to the calling thread. */
 static int describe_plan(mercer_solver_info *out, const char *name, const char *description, mercer_solver_kind kind)
 {
     const mercer_solver_info info = {sizeof info, name, description, kind};
@@ -163,7 +163,7 @@ static mercer_status find_comm(const mercer_model *model, mercer_comm **comm)
     return MERCER_OK;
 }
 
-/* Allocates the model's plan. Reports point to it, so that they stay valid after the trainer is released. */
+/* Allocates the model's plan. Reports point to this plan, so that they stay valid after the trainer is released. */
 static mercer_status make_plan_room(mercer_model *model)
 {
     if (model->plan) return MERCER_OK;
@@ -275,7 +275,7 @@ mercer_status mercer_trainer_step(mercer_trainer *trainer, const mercer_matrix *
     mercer_batch batch = {.X = *X, .Y = *Y, .weights = weights};
     mercer_status status = mrc_trainer_step(trainer, &batch);
     if (X->memory == MRC_HOST && Y->memory == MRC_HOST) return status;
-    /* wait for the device, because the caller may reuse the batch when this returns */
+    /* wait for the device, because the caller may reuse the batch when this function returns */
     mercer_status over = backend->ops->sync(backend);
     return status != MERCER_OK ? status : over;
 }

@@ -46,7 +46,7 @@ enum {
                                 times as large */
     CHUNK_CENTERS = 1024,
     MOST_CHUNKS = 64,
-    PARTIAL_BYTES = 16 << 20, /* limit of the chunks' values */
+    PARTIAL_BYTES = 16 << 20, /* limit in bytes of `partial` */
 };
 
 /* ---- Rules ------------------------------------------------------------------------------------------------------- */
@@ -105,13 +105,13 @@ typedef struct game_job {
     int64_t size;         /* number of values of a row */
     double *partial;      /* (m, chunks, size) */
     double *scratch;      /* (threads, scratch_size) */
-    int64_t scratch_size; /* doubles of a thread */
+    int64_t scratch_size; /* size of a thread's scratch space, in doubles */
 } game_job;
 
 /* A block of centers with the scratch space of a thread. Arrays of sums and factors are (rows, columns, lanes). */
 typedef struct game_block {
     const game_job *job;
-    int64_t first_row, rows; /* of the group */
+    int64_t first_row, rows; /* first row and number of rows of the group */
     int64_t chunk;
     double *z, *alpha; /* (width, lanes), (outputs, lanes) */
     double *x_sums, *x_decay, *b_sums, *b_decay;
@@ -137,7 +137,7 @@ static double *take(double **from, int64_t count)
 }
 
 /* Returns the block of piece `index`, which is a group of rows and a chunk of centers; consecutive pieces have the same
-   rows. worker: the thread, whose scratch space is used. */
+   rows. worker: index of the thread whose scratch space is used. */
 static game_block open_block(const game_job *job, int64_t index, int worker)
 {
     int64_t group = index / job->chunks, sums = job->shap->columns * LANES;
@@ -303,7 +303,7 @@ static void add_chunk(void *argument, int64_t index, int worker)
 
 /* ---- Rows -------------------------------------------------------------------------------------------------------- */
 
-/* Adds the chunks' values of rows first, first + 1, ... in order. */
+/* Adds the values of all chunks, in the order of the chunks, times `share` and the scale of the output, to `values`. */
 static void add_partials(const game_job *job, double share, const double *scale, const mercer_matrix *values)
 {
     int64_t size = job->size, each = size / job->shap->outputs;

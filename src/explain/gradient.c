@@ -5,10 +5,10 @@
  *   norm 2   grad f_l(x_i) = q_il - s_il (x_i - o),   [q_il | s_il] = sum_j psi(r_ij) alpha_jl [z_j - o | 1]
  *   norm 1   d f_l / d x_k = -sum_j alpha_jl psi(r_ij) sign(x_ik - z_jk)
  *
- * psi is the slope (kernels/formulas.h), -phi'(r) / r in norm 2 and -phi'(r) in norm 1; o is an origin amid the points.
- * In norm 2 this is one product with psi, which has d + 1 columns per output: 2 m p (d + c (d + 1)) flops. Norm 1
- * cannot use a product. It has its own operation (kernel_signs of backends/backend.h), with two comparisons and two
- * sums per pair, feature and output.
+ * psi is the slope (kernels/formulas.h), -phi'(r) / r in norm 2 and -phi'(r) in norm 1; o is an origin in the middle of
+ * the points. In norm 2 this is one product with psi, which has d + 1 columns per output: 2 m p (d + c (d + 1)) flops.
+ * Norm 1 cannot use a product. It has its own operation (kernel_signs of backends/backend.h), with two comparisons and
+ * two sums per pair, feature and output.
  *
  * Cancellation: for a near pair psi may be large, about 1 / (b r), while psi (x - z) is at most K / b. The sums are
  * therefore in double for all types of points: the error of a pair is 2^-53 |x - o| / r times its share, which is below
@@ -29,7 +29,7 @@
 #include <string.h>
 
 enum {
-    WEIGHT_BYTES = 32 << 20, /* limit of the memory for `weights`, and of that for `sums`, in bytes */
+    WEIGHT_BYTES = 32 << 20, /* limit in bytes of `weights`, and also of `sums` */
     BLOCK_ROWS = 2048,
     PART_ROWS = 64,  /* rows that a thread handles at a time */
     SHARD_ROWS = 16, /* smallest number of rows of x at a time if the centers are in shards */

@@ -16,7 +16,7 @@
 typedef struct mrc_expansion {
     const mercer_kernel *kernel;
     const mercer_matrix *z; /* (p, d) centers of this rank, any dtype, host memory */
-    const double *origin;   /* (d) origin amid the centers */
+    const double *origin;   /* (d) origin in the middle of the centers */
     mrc_comm *comm;         /* ranks that share z and the weights; NULL: one process */
     int64_t total;          /* number of centers of all ranks; unused if comm is NULL */
 } mrc_expansion;

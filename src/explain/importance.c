@@ -5,7 +5,7 @@
  * A column of the table comprises all its features: the levels of a category, the flag for missing values. Without a
  * schema each feature is a column.
  *
- *   permutation          s - s_j, where s is the score (R2 or accuracy) on all rows, and s_j that with column j
+ *   permutation          s - s_j, where s is the score (R2 or accuracy) on all rows, and s_j the score with column j
  *                        permuted: row i gets the column's features of row P(i), with P drawn from (seed, j,
  *                        repetition). The result is the mean over the repetitions, and its standard error.
  *   partial dependence   mean over rows i of f(x_i with column j set to v), for some values v
@@ -207,8 +207,8 @@ static void set_level(const mrc_column *column, int64_t level, double *to)
 }
 
 /* Sets a column of all rows to a value, as if every cell of the column contained the value. Sets all features of the
-   column, and its flag for missing values to 0. The origin of the column is already subtracted from the value. A date
-   also has the features of its season. row (d): scratch space. */
+   column, and sets its flag for missing values to 0. The origin of the column is already subtracted from the value. A
+   date also has the features of its season. row (d): scratch space. */
 static void set_column(const mrc_column *column, const mercer_matrix *x, double value, double *row)
 {
     double *to = row + column->first;

@@ -53,13 +53,13 @@ typedef struct least_squares {
     double *residual;     /* (rows) */
     double *basis;        /* (MOST_ACTIVE, rows) orthonormal basis of the active columns */
     double *factor;       /* (MOST_ACTIVE, MOST_ACTIVE) upper triangle: active columns = basis' factor */
-    double *share;        /* (MOST_ACTIVE) basis wanted */
+    double *share;        /* (MOST_ACTIVE) products of the basis vectors with `wanted` */
     double *x, *next;     /* (MOST_ACTIVE) weights of the active columns; least-squares solution */
     int64_t active[MOST_ACTIVE], count;
     bool *closed; /* (columns) active, or rejected since the last step */
 } least_squares;
 
-/* Returns the inner product. Eight sums, which are added in order, let the compiler use vectors without a change of the
+/* Returns the inner product. Eight sums, which are added in order, let the compiler use vectors without changing the
    result. */
 static double dot(int64_t n, const double *restrict a, const double *restrict b)
 {

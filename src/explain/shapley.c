@@ -11,7 +11,7 @@
  *
  * A column comprises all its features: the levels of a category, the flag for missing values, features that a metric
  * combines only with each other. Mixing rows commutes with the preprocessing as long as no preprocessed feature depends
- * on two columns; models for which that fails are refused.
+ * on two columns; models with such a feature are refused.
  *
  * The mean of several models: each member has its own game. Given background rows are the same for all members; without
  * them, each member uses its own centers. Values are means over the members. With a target transform (log, rank),

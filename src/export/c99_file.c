@@ -66,7 +66,8 @@ static arithmetic arithmetic_of(const mercer_model *model)
     return self;
 }
 
-/* Returns whether every output is a class. Two labels of a single output do not count: it is exported as a value. */
+/* Returns whether every output is a class. A single output with two labels does not count: this output is exported as a
+   value. */
 static bool has_classes(const mercer_model *model)
 {
     return model->labels && model->label_count == model->weights.cols;
@@ -316,8 +317,8 @@ static mercer_status check_members(const mercer_model *model)
     return MERCER_OK;
 }
 
-/* All checks come before the file is opened. After that the output must be closed in any case, which keeps the first
-   failure and removes the temporary file. */
+/* All checks come before the file is opened. After that the output must be closed in any case; mrc_output_close returns
+   the first failure and removes the temporary file. */
 mercer_status mrc_export_c99(const mercer_model *model, const char *path, const char *name)
 {
     mrc_c99_job job = {.model = model, .name = name, .member = -1};

@@ -564,12 +564,13 @@ typedef struct column {
     int first;               /* first feature */
     const char *date;        /* order of a date, such as "d/m/Y"; NULL for an ISO date */
     char decimal;            /* decimal mark of a number with a unit or group marks; 0 for plain decimals */
-    int unit;                /* of such a number */
+    int unit;                /* unit of such a number */
     double mean, origin;     /* mean: replaces missing values; origin: subtracted before a value is rounded to float */
-    /* of a category: words with one feature each (kept), then words that have only statistics, then NULL */
+    /* levels of a category: words with one feature each (kept), then words that have only statistics, then NULL */
     const char *const *levels;
-    int kept, statistics; /* number of features that are statistics of a level */
-    const double *values; /* (levels + 1, statistics) of each level and of missing values */
+    int kept, statistics; /* kept: number of levels with a feature; statistics: number of features that are statistics
+                             of the level */
+    const double *values; /* (levels + 1, statistics) statistics of each level, then of missing values */
 } column;
 
 typedef struct table {
@@ -577,7 +578,7 @@ typedef struct table {
     const char *const *missing; /* words for missing values, then NULL */
     int gaps;                   /* number of columns whose missing values are imputed from the others; 0: means are
                                    used */
-    const int *filled;          /* (gaps) these columns */
+    const int *filled;          /* (gaps) indices of the cells of these columns */
     const double *deviations, *precision; /* (gaps), (gaps, gaps) */
 } table;
 
@@ -659,7 +660,7 @@ static bool read_number(const column *of, const char *text, const char *end, dou
     return unit >= 0 && mrc_unit_fits(unit, of->unit) && read_decimal(plain, plain + strlen(plain), value);
 }
 
-/* Reads a cell as a float, NAN if it is missing; returns false if it is not a value of its column. */
+/* Reads a cell as a float, NAN if it is missing; returns false if the text is not a valid value of its column. */
 static bool read_value(const column *of, const char *text, const char *end, float *cell)
 {
     double value;

@@ -27,8 +27,8 @@ typedef struct mrc_output {
 
 mercer_status mrc_output_open(mrc_output *out, mercer_context *context, const char *path);
 void mrc_output_bytes(mrc_output *out, const void *data, int64_t bytes);
-/* Writes formatted text of any length. Formats with a decimal point are not allowed, because they depend on the
-   locale. */
+/* Writes formatted text of less than 4,096 bytes. Formats with a decimal point are not allowed, because they depend on
+   the locale. */
 void mrc_output_text(mrc_output *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Renames the file to its final name if nothing has failed, else removes it; releases the buffer. */
 mercer_status mrc_output_close(mrc_output *out);

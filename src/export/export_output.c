@@ -16,7 +16,7 @@
    by mrc_output_bytes, which has no limit. */
 enum { BUFFER_BYTES = 1 << 16, TEXT_BYTES = 1 << 12 };
 
-/* On failure nothing is left to close. */
+/* After a failure the caller has nothing to close. */
 mercer_status mrc_output_open(mrc_output *out, mercer_context *context, const char *path)
 {
     *out = (mrc_output){.used = 0};

@@ -135,10 +135,10 @@ static mercer_status warn_if_unconverged(const mercer_fitting *self)
 }
 
 /* Size of the preconditioned gradient at the end of conjugate gradients, relative to its size at weights of 0, from
-   which on a warning about rounding is issued. On 26 fits of 2,000 rows it was at most 0.011 where the error was that
-   of an exact solution. It was at least 0.35, with each of four BLAS libraries' kernels, where the error was larger:
-   with linear and smooth kernels, whose K(Z,Z) has eigenvalues below the rounding of float. The preconditioner
-   magnifies rounding errors in their directions. */
+   which on a warning about rounding is issued. On 26 fits of 2,000 rows the ratio was at most 0.011 where the error was
+   that of an exact solution. Where the error was larger, the ratio was at least 0.35, with each of four BLAS libraries.
+   These were fits with linear and smooth kernels, whose K(Z,Z) has eigenvalues below the rounding of float. The
+   preconditioner magnifies rounding errors in the directions of these eigenvalues. */
 #define ROUNDED 0.1
 
 /* Warns about conjugate gradients that did not reach the optimum because of rounding. */

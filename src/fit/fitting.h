@@ -76,7 +76,7 @@ typedef struct mrc_fit_record {
 struct mercer_fitting {
     mercer_context *context;
     const mrc_fit_request *request;    /* owned */
-    const mercer_fit_options *options; /* of the request */
+    const mercer_fit_options *options; /* options of the request */
     mrc_fit_record record;
     int stage;           /* next stage to run */
     bool failed;         /* a stage failed: the fit cannot continue */
@@ -116,7 +116,7 @@ struct mercer_fitting {
     int64_t number;              /* index of this member */
     mercer_fitting *members[MERCER_MEMBERS]; /* fits of the members after the first; owned */
 
-    mercer_evaluation *scores; /* of cross-validated predictions, owned; NULL: none */
+    mercer_evaluation *scores; /* evaluation of cross-validated predictions, owned; NULL: none */
     double spread;             /* bandwidth divided by the median distance between rows; 0: unknown */
     bool centers_are_rows; /* center i is row i, in the same type, for all rows, and every row has a positive weight */
     mercer_matrix centers; /* centers of this rank, owned until the model has copied them */

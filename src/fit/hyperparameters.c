@@ -3,7 +3,7 @@
  * Stage search: decides whether hyperparameters are searched and with which effort, runs the search, and stores its
  * results for later stages: kernel, fitted preprocessing, ridge, and errors by number of centers.
  *
- * Given hyperparameters are fixed, the others are searched. If search.tune is AUTO, a search runs for tables:
+ * Given hyperparameters are fixed, all others are searched. If search.tune is AUTO, a search runs for tables:
  *
  *   a table       features that are standardized by default, such as those from text and arrays of floats; not bytes,
  *                 half floats, sparse or synthetic samples, or images; at most 1,024 features
@@ -232,8 +232,8 @@ void mrc_fit_predict(mercer_fitting *self, const mercer_plan *plan)
         self->report.predicted_seconds = elapsed(self) + training + others * (predict_search(self) + training);
 }
 
-/* Sets the largest effort whose predicted seconds fit the budget. If even effort 1 takes longer, it is used with a
-   warning. */
+/* Sets the largest effort whose predicted seconds fit the budget. If even effort 1 takes longer, effort 1 is used, with
+   a warning. */
 static void fit_budget(mercer_fitting *self)
 {
     double seconds = 0;

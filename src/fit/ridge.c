@@ -146,7 +146,7 @@ static mercer_status search_alone(mercer_fitting *self, double *ridge)
 }
 
 /* report->ridge is per unit of weight, record.ridge is multiplied by the total weight. The ridge of a note is scaled by
-   the ratio of the weights; equal weights leave it bitwise unchanged. */
+   the ratio of the weights; equal weights leave the ridge bitwise unchanged. */
 mercer_status mrc_fit_choose_ridge(mercer_fitting *self)
 {
     mercer_search_report *report = &self->search_report;

@@ -79,7 +79,7 @@ bool mrc_fit_merges(const mercer_fitting *self)
     return self->options->data.merge != MERCER_OFF && !data->synth && data->rows <= most && bytes <= self->memory / 4;
 }
 
-/* Merges rows with equal content and drops those of weight 0. If all merged weights are 1, no weights are stored. */
+/* Merges rows with equal content and drops rows of weight 0. If all merged weights are 1, no weights are stored. */
 static mercer_status merge_samples(mercer_fitting *self)
 {
     int64_t *rows, count, n = self->data->rows;
@@ -136,7 +136,7 @@ static bool may_leave(const mercer_dataset *data, const int64_t *rows, int64_t c
     return may;
 }
 
-/* Sorts rows by unit: those of unit u are order[start[u] .. start[u + 1] - 1]. */
+/* Sorts rows by unit: the rows of unit u are order[start[u] .. start[u + 1] - 1]. */
 static void sort_by_unit(const int64_t *unit, int64_t n, int64_t units, int64_t *order, int64_t *start)
 {
     memset(start, 0, (size_t)(units + 1) * sizeof *start);
@@ -264,7 +264,7 @@ static mercer_status choose_held(const mercer_fitting *self, int64_t *held)
                     (long long)data->rows);
 }
 
-/* Determines the validation rows: given, held out by request, or held out for calibration and intervals. */
+/* Determines the validation rows: given, held out by request, or held out for calibration, intervals or score. */
 static mercer_status split(mercer_fitting *self)
 {
     const mercer_dataset *data = self->data;
@@ -287,7 +287,7 @@ static mercer_status split(mercer_fitting *self)
     return MERCER_OK;
 }
 
-/* Class weights are multiplied in first, so that merging and splitting see the final weights. */
+/* Class weights are applied first, so that merging and splitting see the final weights. */
 static mercer_status take_samples(mercer_fitting *self)
 {
     self->validation = self->options->validation.data;

@@ -25,7 +25,7 @@ typedef struct stage {
 /* The stages, in the order in which they run. */
 static const stage stages[] = {
     {"samples", mrc_stage_samples}, /* merge equal rows, hold out validation rows, find the transform of the targets */
-    {"effort", mrc_stage_effort},   /* read the checkpoint; decide on a search, and on its effort */
+    {"effort", mrc_stage_effort},   /* read the checkpoint; decide whether to search, and the effort */
     {"search", mrc_stage_search},   /* search kernel, preprocessing and ridge */
     {"kernel", mrc_stage_kernel},   /* kernel and preprocessing, unless the search chose them */
     {"size", mrc_stage_size},       /* number of centers, and the ridge unless the search chose it */

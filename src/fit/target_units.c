@@ -6,8 +6,8 @@
  *   none, center, standardize   y; y minus the mean; y minus the mean, divided by the standard deviation
  *   log    g(y) = log(y + shift), standardized: the shift is 0 if all targets are above 0, and 1 if the smallest is
  *          0; a target below 0 is an error
- *   rank   normal quantile of the rank, (weight of smaller targets + half the weight of equal ones) / W, standardized;
- *          up to 1,000 evenly spaced ranks are stored, including the smallest and the largest
+ *   rank   normal quantile of the rank, (weight of smaller targets + half the weight of equal targets) / W,
+ *          standardized; up to 1,000 evenly spaced ranks are stored, including the smallest and the largest
  *
  * For log and rank, ranks and moments are computed from up to a million evenly spaced rows. Cost: a pass over the
  * targets, and a sort for rank.

@@ -8,7 +8,7 @@
  *
  * For AUC rows are ranked by s = log(p_j / (1 - p_j)), because p itself is rounded and has ties near 1. One sort and
  * one pass give the sum over all pairs: each row of the class adds the weight of the other classes' rows with lower
- * scores, and half the weight of those with the same score.
+ * scores, and half the weight of the other classes' rows with the same score.
  *
  * Cost: O(c) per row, and c sorts of the saved rows.
  */
@@ -109,8 +109,8 @@ static mercer_status rank_rows(const mercer_evaluation *self, int64_t j, ranked 
     return MERCER_OK;
 }
 
-/* Computes the AUC of class j. NaN if the class, or all others together, have no weight, or if a score is NaN, which
-   cannot be ranked. */
+/* Computes the AUC of class j. NaN if the class or all other classes together have no weight, or if a score is NaN,
+   which cannot be ranked. */
 static mercer_status auc_of(const mercer_evaluation *self, int64_t j, double *out)
 {
     ranked *list;
@@ -145,7 +145,7 @@ static mercer_status mean_auc(const mercer_evaluation *self, double *out)
     return MERCER_OK;
 }
 
-/* Writes the points of the ROC curve from (0, 0) to (1, 1): one per threshold, or `room` of them, evenly spaced. */
+/* Writes the points of the ROC curve from (0, 0) to (1, 1): one per threshold, or `room` evenly spaced points. */
 static mercer_status roc_curve(const mercer_evaluation *self, int64_t j, double *x, double *y, int64_t room,
                                int64_t *count)
 {

@@ -72,7 +72,7 @@ struct mercer_model {
     mrc_calibration calibration;
     mrc_device_copy placed; /* device copy, owned; see mrc_model_upload */
     mercer_plan *plan; /* plan in the last training report, owned; NULL: the model was not trained by this process */
-    /* Models whose predictions are averaged (members.c): the model itself, then the others, owned. */
+    /* Models whose predictions are averaged (members.c): the model itself, then the other models, owned. */
     mercer_model *members[MERCER_MEMBERS];
     int64_t member_count; /* 1 for a single model */
     bool inside;          /* its tensors are in the file mapping of the model that owns it */
@@ -80,8 +80,8 @@ struct mercer_model {
 
 /* Creates a model without tensors, whose only member is the model itself. */
 mercer_status mrc_model_open(mercer_model **out, mercer_context *context);
-/* Creates a model with copies of the centers and zero weights. Arguments have been checked. comm may be NULL; if
-   not, `centers` is this rank's share of `total`. The caller must fill model->origin. */
+/* Creates a model with copies of the centers and zero weights. Arguments have been checked. comm may be NULL; otherwise
+   `centers` is this rank's share of `total`. The caller must fill model->origin. */
 mercer_status mrc_model_create(mercer_model **out, mercer_context *context, mrc_comm *comm, const mercer_kernel *kernel,
                                const mercer_matrix *centers, int64_t total, int64_t outputs, mercer_dtype weights);
 
@@ -135,10 +135,11 @@ double mrc_model_temperature(const mercer_model *model);
 /* Sets shifts (c) that are added to curved scores before the softmax; copied. NULL: none. */
 mercer_status mrc_model_set_class_shift(mercer_model *model, const double *shift);
 /*
- * Sets the scores that intervals are computed from, of rows that the model was not trained on. Copied; NULL removes
- * them. Regression: |f - y|, scores (outputs, k). Classification: scores (1, k), the total probability of the classes
- * that rank before the true one. Each row of `scores` is ascending; a share (i + 1) / k of the rows has a score of at
- * most entry i. rows: their effective number, (sum w)^2 / sum w^2 with sample weights w.
+ * Sets the conformity scores that intervals are computed from. They must come from rows that the model was not trained
+ * on. Copied; NULL removes the scores. Regression: |f - y|, scores (outputs, k). Classification: scores (1, k), the
+ * total probability of the classes that rank before the true class. Each row of `scores` is ascending; a share (i + 1)
+ * / k of the rows has a score of at most entry i. rows: their effective number, (sum w)^2 / sum w^2 with sample weights
+ * w.
  */
 mercer_status mrc_model_set_intervals(mercer_model *model, const mercer_matrix *scores, double rows, mercer_task task);
 

@@ -203,8 +203,8 @@ static void collect_common(const mercer_model *model, contents *out)
 
 /* ---- Texts ------------------------------------------------------------------------------------------------------- */
 
-/* Returns the lowest format version that a reader must support; see model_file.h. A version includes all lower ones, so
-   the feature of the model with the highest version decides; the tests are in descending order. */
+/* Returns the lowest format version that a reader must support; see model_file.h. A version includes all lower
+   versions, so the feature of the model with the highest version decides; the tests are in descending order. */
 static const char *format_version(const mercer_model *model)
 {
     if (model->schema && model->has_statistics) return MRC_MODEL_FORMAT_LEVELS;

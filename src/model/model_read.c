@@ -40,7 +40,7 @@ static mercer_status fail_model(const model_reader *self, const char *what)
 }
 
 /* Prefixes the message of a failure with the file and the part that failed. The message may quote the file, so control
-   characters are replaced to keep it on one line. */
+   characters are replaced to keep the message on one line. */
 static mercer_status inside_range(const model_reader *self, const char *part, mercer_status status)
 {
     char text[MRC_ERROR_CHARS];
@@ -128,8 +128,8 @@ static mercer_status read_tensor(const model_reader *self, const char *name, int
     return inside_range(self, "tensor", mrc_check_finite(self->context, name, out, NULL));
 }
 
-/* Reads centers (p, d), weights (p, c) and origin (d). p, d and c come from here; all other sizes are compared with
-   them. */
+/* Reads centers (p, d), weights (p, c) and origin (d). These tensors define p, d and c; all other sizes are compared
+   with them. */
 static mercer_status read_tensors(const model_reader *self)
 {
     mercer_model *model = self->model;
@@ -142,7 +142,7 @@ static mercer_status read_tensors(const model_reader *self)
     return MERCER_OK;
 }
 
-/* Reads the units of the targets. In a file of version 1 they are an error, because readers of that version would
+/* Reads the units of the targets. In a file of version 1 units are an error, because readers of that version would
    ignore them and predict in the wrong units. One of the two tensors requires the other. */
 static mercer_status read_units(const model_reader *self)
 {
@@ -191,8 +191,8 @@ static mercer_status find_metric(const model_reader *self, mercer_matrix *out, i
     return width <= *features ? MERCER_OK : fail_model(self, "its metric has more columns than samples have");
 }
 
-/* Reads the transform of the targets. In a file of an older version it is an error, because readers of that version
-   would ignore it. */
+/* Reads the transform of the targets. In a file of an older version a transform is an error, because readers of that
+   version would ignore it. */
 static mercer_status read_curve(const model_reader *self)
 {
     mercer_model *model = self->model;
@@ -379,8 +379,8 @@ static mercer_status read_calibration(const model_reader *self)
     return inside_range(self, "intervals", mrc_model_set_intervals(self->model, &scores, value, task));
 }
 
-/* Reads the schema. In a file of an older version it is an error, because a reader of that version would read cells
-   as features. */
+/* Reads the schema. In a file of an older version a schema is an error, because a reader of that version would read
+   cells as features. */
 static mercer_status read_schema(const model_reader *self)
 {
     const char *schema = mrc_tensor_file_metadata(self->file, "schema");

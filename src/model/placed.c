@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The device copy of a model, which stays on the device between predictions: centers, plain and packed for products,
- * and weights. A caller may change the weights between calls, so each call compares their hash with that of the copy.
- * Centers never change after the creation of a model.
+ * and weights. A caller may change the weights between calls, so each call compares the hash of the weights with the
+ * hash of the copy. Centers never change after the creation of a model.
  *
  * The copy is created by the first prediction. Training drops it, because it has its own copy of the centers.
  */

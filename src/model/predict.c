@@ -48,7 +48,7 @@ static void close_block(input_block *block)
     mrc_scope_close(&block->scope);
 }
 
-/* Returns the kind of memory that the backend computes in: the host's or that of a device. */
+/* Returns the kind of memory that the backend computes in: host memory or device memory. */
 static mrc_memory home_of(const mercer_model *model)
 {
     mrc_backend *backend = model->context->backend;

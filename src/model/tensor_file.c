@@ -18,7 +18,7 @@
 #include <xxhash.h>
 
 enum { COPIED = 256 << 20 }; /* size in bytes of the largest file that is copied instead of mapped */
-/* Limits of a header, far above those of any model. MOST_DEPTH: header, entry of a tensor, its shape. */
+/* Limits of a header, far above the needs of any model. MOST_DEPTH: header, entry of a tensor, its shape. */
 enum { MOST_DEPTH = 3, MOST_COMMAS = 1 << 16 };
 
 typedef struct entry {

@@ -84,8 +84,8 @@ static mercer_status pack_row(mercer_context *context, const placed *item, int64
     return MERCER_OK;
 }
 
-/* Returns whether the bytes of a tensor differ from those in memory: another type, or rows with padding between
-   them. */
+/* Returns whether the bytes of a tensor in the file differ from its bytes in memory, because of another type or of
+   padding between rows. */
 static bool needs_packing(const placed *item)
 {
     const mercer_matrix *value = &item->tensor->value;
@@ -144,7 +144,7 @@ static mercer_status update(void *user, const void *bytes, int64_t count)
 
 MRC_RELEASE(release_state, XXH3_state_t, XXH3_freeState)
 
-/* Computes the checksums of all tensors. This is the first pass over the values, so it also finds those that do not
+/* Computes the checksums of all tensors. This is the first pass over the values, so it also finds values that do not
    fit. */
 static mercer_status sum_tensors(tensor_writer *self)
 {
@@ -349,8 +349,8 @@ static mercer_status write_rows(shared_file *self)
     return self->comm->rank > 0 ? mrc_writer_commit(&self->file) : MERCER_OK;
 }
 
-/* Computes the checksum of bytes begin .. end - 1 of the mapped file. Pages are released piece by piece, so that the
-   sum of a large tensor does not fill the memory. */
+/* Computes the checksum of bytes begin .. end - 1 of the mapped file. Pages are released piece by piece, so that
+   hashing a large tensor does not fill the memory. */
 static void sum_bytes(const mrc_mapping *map, int64_t begin, int64_t end, XXH3_state_t *state, char *digits)
 {
     (void)XXH3_64bits_reset(state);
@@ -362,7 +362,8 @@ static void sum_bytes(const mrc_mapping *map, int64_t begin, int64_t end, XXH3_s
     mrc_tensor_digits(XXH3_64bits_digest(state), digits);
 }
 
-/* Writes the checksums of the tensors that this rank sums to digits (count, MRC_TENSOR_DIGITS + 1). */
+/* Computes the checksums of the tensors that this rank reads back, and writes them as text to digits (count,
+   MRC_TENSOR_DIGITS + 1). */
 static mercer_status sum_shared(shared_file *self, char *digits)
 {
     mercer_context *context = self->comm->context;
@@ -416,7 +417,7 @@ static mercer_status finish_file(shared_file *self, const mrc_metadata *metadata
 
 /* ---- The whole file ---------------------------------------------------------------------------------------------- */
 
-/* After each step the ranks agree on its success, so that all of them continue or none. */
+/* After each step the ranks agree on its success, so that either all ranks continue or none. */
 static mercer_status write_shared(shared_file *self, const char *path, const mrc_tensor *tensors, int64_t count,
                                   const mrc_metadata *metadata, int64_t entries)
 {

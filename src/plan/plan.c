@@ -4,10 +4,10 @@
  *
  *   solver   auto: direct, cg or ep4, whichever is estimated to be fastest among those that fit
  *   sizes    the solver's own choice (iteration_plan.c, cg_solver.c, direct.c)
- *   memory allocations of the parts, permanent and temporary, the backend's scratch, then a block of kernel values per
- *   batch
- *   cache K(X, Z) if it fits the remaining memory and samples are used more than once; in half precision if only that
- *   fits
+ *   memory   permanent and temporary allocations of the parts, the backend's scratch space, then a block of kernel
+ *            values per batch
+ *   cache    K(X, Z) if it fits the remaining memory and samples are used more than once; in half precision if the
+ *            cache fits only then
  *
  * Estimates are flops of the dominant products, and seconds at a nominal rate of the instruction set. They only have to
  * rank solvers correctly; predictions for users are corrected by a measured rate (fit/hyperparameters.c).
@@ -98,8 +98,8 @@ int64_t mrc_plan_share(bool device, int64_t available)
     return mrc_max(available / 2, available - available / 16 - DEVICE_MARGIN);
 }
 
-/* Sets the memory budget: that of the request (all ranks together, or a resumed run), else the given option, else
-   the default share of free memory. */
+/* Sets the memory budget: the budget of the request (set for several ranks and for resumed runs), else the given
+   option, else the default share of free memory. */
 static void set_budget(mrc_planner *self)
 {
     int64_t asked = self->options->memory;
@@ -116,8 +116,8 @@ static void set_budget(mrc_planner *self)
 /* ---- Memory and time ----------------------------------------------------------------------------------------- */
 
 /*
- * Returns the device bytes besides those of the solver: the scratch memory of operations, the copy of the centers, and
- * two copies of the weights, for checks and checkpoints.
+ * Returns the device bytes in addition to those of the solver: the scratch memory of operations, the copy of the
+ * centers, and two copies of the weights, for checks and checkpoints.
  */
 static int64_t device_bytes(const mrc_planner *self)
 {

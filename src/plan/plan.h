@@ -33,7 +33,7 @@ const mrc_solver *mrc_plan_named_solver(const mrc_plan_request *request);
    memory grows with the number of centers. */
 int64_t mrc_plan_largest(int64_t p, bool (*fits)(void *user, int64_t p), void *user);
 /* Updates the plan after set-up, when the critical batch and the type of the samples are known. Sizes may change; the
-   text then gets a line about it (mercer_plan.changes). Solver, projector and epochs stay as planned. */
+   text then gets a line about the changes (mercer_plan.changes). Solver, projector and epochs stay as planned. */
 mercer_status mrc_refine_plan(mrc_plan *plan, const mrc_plan_request *request, mrc_reason *reason);
 /* Replaces the plan of a training run that broke down by the plan of another attempt. `why` is the error message of the
    breakdown; the text gets a line with it. */

@@ -5,9 +5,9 @@
  * A state has everything that steps change: weights, sums since the last projection, temporary centers, averages, the
  * position in the samples, the watchdog. Set-up is repeated instead of saved: its eigensystems and factors are
  * deterministic functions of data, options and plan. They are large, and the values of the plan that determine the
- * result (sizes, choices, and the machine that they were made for) are part of the state. A resumed run restores those
- * that it could choose differently (machine, solver, ridge, arithmetic), makes its plan, and must arrive at the same
- * values. Ranks compare theirs in the same way.
+ * result (sizes, choices, and the machine that they were made for) are part of the state. A resumed run restores the
+ * values that it could choose differently (machine, solver, ridge, arithmetic), makes its plan, and must arrive at the
+ * same values. Ranks compare their values in the same way.
  *
  * The file is a model file with additional tensors: state.plan (1, values) f64, state.names (2, 16) u8 (solver and
  * projector, padded with zeros), state.numbers and the matrices of the trainer's state list. Its model has the weights
@@ -394,7 +394,7 @@ static mercer_status load_matrices(mrc_trainer *self, mrc_state *state)
 
 /* ---- Resuming ---------------------------------------------------------------------------------------------------- */
 
-/* Restores the solver that `auto` chose. It is not chosen again, because training may have broken down with the
+/* Restores the solver that `auto` chose. The solver is not chosen again, because training may have broken down with the
    planner's first choice and replaced it. */
 static void recall_solver(mrc_trainer *self, const char *name)
 {

@@ -49,7 +49,7 @@ typedef struct device_source {
     double *weights;                  /* (room) row weights of the batch */
 } device_source;
 
-/* Returns whether samples are augmented. Then they differ between passes, and the stream must check every batch;
+/* Returns whether samples are augmented. Augmented samples differ between passes, so the stream must check every batch;
    otherwise the check of the stored rows suffices. */
 static bool is_augmented(const device_source *self)
 {
@@ -374,8 +374,8 @@ static bool can_make(const mrc_stream_contents *contents, mrc_teacher *teacher)
     return !contents->augment || !contents->preprocess || mrc_preprocess_is_affine(contents->preprocess);
 }
 
-/* Returns whether the samples fit in `most` bytes, in the form in which they would be stored. Drawn samples, and those
-   that are on the device already, need nothing. */
+/* Returns whether the samples fit in `most` bytes, in the form in which they would be stored. Samples that are drawn,
+   or already are on the device, need no memory. */
 static bool samples_fit(const mrc_stream_contents *contents, const mercer_source *source, int64_t most)
 {
     const mercer_dataset *data = contents->data;
@@ -418,8 +418,8 @@ void mrc_trainer_drop_samples(mrc_trainer *trainer)
 /*
  * Creates the device-resident source if training runs on a device. Samples that the device can draw need no memory.
  * Others are stored if they are read more than once and take at most a quarter of the device's memory; the rest of the
- * memory is left for training. They stay from the plan to the end of the fit. Too little memory is not an error:
- * training then reads from the host.
+ * memory is left for training. Stored samples stay from the plan to the end of the fit. Too little memory is not an
+ * error: training then reads from the host.
  */
 static mercer_status bring_samples(mrc_trainer *trainer, const mercer_source *source)
 {

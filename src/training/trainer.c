@@ -39,7 +39,8 @@ mercer_status mrc_trainer_create(mrc_trainer **out, mercer_model *model, mrc_com
     job->target = (mrc_target){&model->kernel, &model->centers, model->total, &model->weights,
                                model->origin,  &model->units,   model->plan};
     self->model = model;
-    MRC_TRY(mrc_copy_texts(context, &self->texts, texts, MRC_TEXTS)); /* the caller's may be freed before fit */
+    MRC_TRY(mrc_copy_texts(context, &self->texts, texts, MRC_TEXTS)); /* the caller may free its strings before the
+                                                                         fit */
     job->options.solver = self->texts[MRC_TEXT_SOLVER], job->options.projector = self->texts[MRC_TEXT_PROJECTOR];
     /* a communicator of one rank, so that solvers need not distinguish the cases */
     if (!comm) MRC_TRY(mrc_comm_create_virtual(&self->own_comm, context, 1));

@@ -36,7 +36,8 @@ typedef struct mercer_trainer {
 
     mrc_known known;
     mrc_plan_request request; /* input of the planner; samples as of the last plan */
-    bool planned;             /* job.plan can be used by the next fit, if that has request.n samples of the same type */
+    bool planned;             /* job.plan can be used by the next fit, if that fit has request.n samples of the same
+                                 type */
     /* the request has the spread and coordinates of the centers (measured), the roughness of the kernel matrix
        (have_roughness) */
     bool measured, have_roughness;

@@ -77,7 +77,7 @@ static mercer_status measure_spread(const mrc_job *job, double *out)
     return MERCER_OK;
 }
 
-/* Measures the centers once. Only rank 0 does so, because only its results are used. */
+/* Measures the centers once. Only rank 0 measures them, because only its results are used. */
 static mercer_status measure_centers(mrc_trainer *self)
 {
     if (self->measured || self->job.comm->rank > 0) return MERCER_OK;
