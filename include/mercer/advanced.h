@@ -312,9 +312,8 @@ MERCER_API void mercer_trainer_free(mercer_trainer *trainer);
 /*
  * Plans the next fit with that source; the fit then uses this plan. Solver, projector and epochs are final, with one
  * exception: a solver that auto chose and that breaks down numerically is replaced. Set-up may also refine the sizes of
- * batches. In both cases the report's plan has the new values, and the text of that plan has an additional line that
- * begins with "refined:" or "replaced:". All ranks must call it. Errors: MEMORY, if no solver fits; SHAPE, DTYPE,
- * MISMATCH, COMM.
+ * batches. In both cases the report's plan has the new values, and its text has an additional line that begins with
+ * "refined:" or "replaced:". All ranks must call it. Errors: MEMORY, if no solver fits; SHAPE, DTYPE, MISMATCH, COMM.
  */
 MERCER_API mercer_status mercer_trainer_plan(mercer_trainer *trainer, mercer_plan *out, const mercer_source *source);
 

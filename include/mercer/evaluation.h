@@ -238,15 +238,15 @@ MERCER_API mercer_status mercer_partial_dependence(mercer_model *model, const me
 
 /*
  * Exact Shapley values of the outputs, for the columns of the table that the model uses (numbered as in
- * mercer_importance_info). In the game of a row x and a background row b, the columns in a set S have the values of x,
- * and all other columns have the values of b; all features of a column switch together. The value of a column is the
- * mean change of the output when the column switches, over all orders of the columns. Values are means over the
- * background rows, and they sum to f(x) minus the mean of f over the background.
+ * mercer_importance_info). The game of a row x and a background row b: the columns in a set S have the values of x, and
+ * all other columns have the values of b. All features of a column switch together. The value of a column is the mean
+ * change of the output when the column switches, over all orders of the columns. Values are means over the background
+ * rows, and they sum to f(x) minus the mean of f over the background.
  *
  * Kernels that are products over the features (gaussian, laplace-l1, lpq with p = q) are computed up to rounding. Other
- * kernels of a distance are written as sums of products; mercer_shap_info.error bounds the difference.
- * MERCER_ERROR_UNSUPPORTED, with a message that names the cause, is the result for kernels of the inner product,
- * callbacks, preprocessing unit, metrics that combine columns, and models that ranks share.
+ * kernels of a distance are written as sums of products; mercer_shap_info.error bounds the difference. Not supported
+ * (MERCER_ERROR_UNSUPPORTED): kernels of the inner product, callbacks, preprocessing unit, metrics that combine
+ * columns, and models that ranks share.
  */
 typedef struct mercer_shap mercer_shap;
 

@@ -148,9 +148,9 @@ typedef struct mercer_context_options {
     void *log_user;                    /* passed to `log` */
     mercer_log_level log_level;        /* most verbose level that is logged; 0: MERCER_LOG_WARNING */
     /* Precision of kernel products in float. "accurate": full float precision. "fast": a GPU may round points and
-       kernel values to half precision (relative error about 2e-4). "auto" or NULL: accurate, except that the planner
-       may choose fast for a training run, to save time, if the rounding error is below the statistical uncertainty of
-       the training samples. Training then measures the error on held-out rows, and restarts in accurate mode if the
+       kernel values to half precision (relative error about 2e-4). "auto" or NULL: accurate, but the planner may choose
+       fast for a training run to save time. It does so only if the rounding error is below the statistical uncertainty
+       of the training samples. Training then measures the error on held-out rows, and restarts in accurate mode if the
        error is too large. No effect on the CPU. */
     const char *arithmetic;
     int32_t deferred; /* nonzero: initialize the GPU in a background thread while the caller opens datasets. The first
@@ -848,8 +848,8 @@ typedef struct mercer_model_info {
        the ranks of the training targets and constant beyond them. */
     const char *target_curve;
     /* Probabilities are softmax((g(f) + class_shift) / temperature), g(f) = asinh(curvature f) / asinh(curvature), or f
-       if curvature is 0. A fit with class weights sets the shifts to -temperature log(weight), so that probabilities
-       are those of the unweighted population while the predicted class (the largest score) follows the weights. */
+       if curvature is 0. A fit with class weights sets the shifts to -temperature log(weight). Probabilities are then
+       those of the unweighted population, while the predicted class (the largest score) follows the weights. */
     double temperature;
     int calibrated;            /* 1: the temperature was fitted or set; 0: the temperature is the default, 0.25 */
     const double *class_shift; /* (c) */

@@ -35,8 +35,8 @@ mercer_status mercer_fit_check(mercer_context *context, const mercer_fit_options
     return read_request(context, &request, options);
 }
 
-/* Checks that validation data and given centers have the columns and classes of the data, and that a given model has
-   the classes of the data. The model's columns are checked later, together with those of a checkpoint. */
+/* Checks that validation data and given centers have the columns and classes of the data. Also checks that a given
+   model has the classes of the data. The model's columns are checked later, together with those of a checkpoint. */
 static mercer_status check_datasets(mercer_context *context, const mercer_dataset *data,
                                     const mercer_fit_options *options)
 {

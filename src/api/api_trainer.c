@@ -148,8 +148,7 @@ mercer_status mercer_plan_ranks(mercer_context *context, mercer_rank_plan *out, 
 /* ---- Trainer ------------------------------------------------------------------------------------------------- */
 
 /* Sets *comm to the communicator of a shared model. If the caller passes a communicator, it must be that of the model.
-   For a model without a communicator, a communicator of a single rank is accepted, because that rank has all
-   centers. */
+   A model without a communicator accepts a communicator of a single rank, because that rank has all centers. */
 static mercer_status find_comm(const mercer_model *model, mercer_comm **comm)
 {
     if (*comm && (*comm)->ranks > 1 && model->comm != *comm)

@@ -73,9 +73,8 @@ static void fill_rule(int64_t n, double *nodes, double *weights)
     }
 }
 
-/* Makes rules with 1, 2, ..., 12 nodes, and then rules that each have about a quarter more nodes than the previous one,
-   so that the next larger rule costs little more than needed. The last rule has ceil(columns / 2) nodes, which is exact
-   for any row. */
+/* Makes rules with 1, 2, ..., 12 nodes, and then rules with about a quarter more nodes each time. The next larger rule
+   therefore costs little more than needed. The last rule has ceil(columns / 2) nodes, which is exact for any row. */
 mercer_status mrc_gauss_rules(mercer_shap *shap)
 {
     int64_t exact = mrc_max(1, (shap->columns + 1) / 2), total = 0, counts[MRC_GAUSS_RULES], rules = 0;

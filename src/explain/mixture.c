@@ -333,8 +333,8 @@ static mercer_status fit_grid(mrc_mixture *out, mercer_context *context, const f
     return MERCER_OK;
 }
 
-/* Fits with finer and finer grids until the bound is small. Coarse grids give fewer terms, but kernels whose exponent
-   is close to that of a product need fine grids, because their measure P has a narrow peak. */
+/* Fits with finer and finer grids until the bound is small. Coarse grids give fewer terms. Kernels whose exponent is
+   close to that of a product need fine grids, because their measure P has a narrow peak. */
 static mercer_status fit_mixture(mrc_mixture *out, mercer_context *context, const mercer_kernel *unit)
 {
     static const double spacings[] = {0.36, 0.15, 0.05};

@@ -3,11 +3,11 @@
  * Exact Shapley values of the outputs of a model, for the columns of its table.
  *
  * The game of a row x and a background row b is v(S) = f(x_S, b_rest): the columns in S have the values of x, and all
- * other columns have the values of b. The value of column k is the mean, over all orders of the columns, of the change
- * of f when column k switches from b to x. For sums of products over columns the value is a one-dimensional integral
- * (Owen 1972), which game.c computes exactly; mixture.c writes the other kernels of a distance as sums of products,
- * with an error bound. The values of a background are the means over its rows. They sum to f(x) minus the mean of f
- * over the background.
+ * other columns have the values of b. The value of column k is the mean change of f when column k switches from b to x,
+ * over all orders of the columns. For sums of products over columns the value is a one-dimensional integral (Owen
+ * 1972), which game.c computes exactly; mixture.c writes the other kernels of a distance as sums of products, with an
+ * error bound. The values of a background are the means over its rows. They sum to f(x) minus the mean of f over the
+ * background.
  *
  * A column comprises all its features: the levels of a category, the flag for missing values, features that a metric
  * combines only with each other. Mixing rows commutes with the preprocessing as long as no preprocessed feature depends

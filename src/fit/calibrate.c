@@ -14,8 +14,8 @@
  * default fits (bench/results/calibration.txt): .4319 and .4317 (hr), .1971 and .1836 (bank), .4384 and .4336 (credit),
  * .2907 and .2816 (adult), .1028 and .0938 (airline), .3399 and .3341 (rain), .2393 and .2270 (heart), .0909 and .0824
  * (letter). An additional intercept changed the cross-validated log loss of calibration rows by -.0001 (adult) to .0056
- * (hr), and with an intercept the likeliest class would no longer be the predicted class. Cost: about 150 passes over
- * the scores (n, c).
+ * (hr). With an intercept, the likeliest class would no longer be the predicted class. Cost: about 150 passes over the
+ * scores (n, c).
  *
  * Intervals (src/model/calibration.c) need scores of held-out rows: in regression |f - y| of each output, in
  * classification the total probability of all classes that rank before the true class. The model stores up to MOST_KEPT
@@ -52,8 +52,8 @@ enum { FIRST_CURVATURE = 2, CURVATURES = 7 };
 #define COARSE 1e-2
 #define FINE   1e-4
 /* Difference in log likelihood up to which the smaller curvature is chosen. The log loss hardly depends on large
-   curvatures (on 765 rows of hr, curvature 256 was better than 8 by 0.7), and the smaller one changes the probabilities
-   less. */
+   curvatures: on 765 rows of hr, curvature 256 was better than 8 by 0.7. The smaller curvature changes the
+   probabilities less. */
 #define ABOUT_AS_GOOD 1.0
 #define RANDOM_FOLDS  UINT64_C(0x666f6c6473)
 

@@ -99,9 +99,9 @@ static void set_size(mercer_fitting *self, int64_t p)
     self->record.centers = p >= n - n / 5 ? -1 : p;
 }
 
-/* Sets the size of a fit that searches. If the fit chooses the solver, it requests a solver that converges, and
-   withdraws the request if no plan of such a solver fits into memory. A number of centers that the caller has not set
-   is halved until a plan fits. An existing model keeps its size. */
+/* Sets the size of a fit that searches. If the fit chooses the solver, it requests a solver that converges. The request
+   is withdrawn if no plan of such a solver fits into memory. A number of centers that the caller has not set is halved
+   until a plan fits. An existing model keeps its size. */
 static void size_of_search(mercer_fitting *self)
 {
     const mercer_train_options *train = &self->request->train;

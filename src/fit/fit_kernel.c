@@ -66,9 +66,9 @@ mercer_dtype mrc_fit_points(const mercer_fit_options *options, const mercer_data
     return info->dtype == MERCER_F64 ? MERCER_F64 : MERCER_F32;
 }
 
-/* Computes the median distance between up to 2,000 evenly spaced, preprocessed rows, or fewer if they would take more
-   than half of the memory, in the norm of the kernel. The median is rounded to four digits, which is accurate enough
-   and easy to type. */
+/* Computes the median distance between preprocessed rows, in the norm of the kernel. Uses up to 2,000 evenly spaced
+   rows, or fewer if they would take more than half of the memory. The median is rounded to four digits, which is
+   accurate enough and easy to type. */
 static mercer_status find_median(const mercer_fitting *self, double *out)
 {
     enum { MOST = 2000 };
@@ -211,8 +211,8 @@ static mercer_status check_schema(const mercer_fitting *self, const char *name)
                     "%s: was trained on other data: its schema differs from that of these data", name);
 }
 
-/* Sizes, names and schema are compared before the number of centers, so that the message for data of another table says
-   that the data are different. */
+/* Sizes, names and schema are compared before the number of centers. For data of another table, the message therefore
+   says that the data are different. */
 mercer_status mrc_fit_check_model(mercer_fitting *self)
 {
     const char *name = self->record.resumes ? self->record.resumes : "model";

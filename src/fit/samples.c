@@ -3,7 +3,7 @@
  * Stage samples: merges equal rows, and holds out validation rows.
  *
  * Merging: a sample of weight 2 and two equal samples must give the same model. So samples with equal features, targets
- * and keys are merged into one with the sum of their weights, samples of weight 0 are dropped, and the remaining
+ * and keys are merged into one with the sum of their weights. Samples of weight 0 are dropped, and the remaining
  * samples are sorted by content. The fit then depends on the weighted set of samples only, not on order or repetition.
  * Distinct samples without weights stay in their order.
  *
@@ -30,7 +30,7 @@ enum {
     /* largest number of rows that are held out if the caller has not requested a share */
     HELD_ROWS = 2000,
     /* one row out of this number is held out. A few hundred rows determine a temperature. Intervals need more rows,
-       because the level of the score at rank k of n is uncertain by about 1 / sqrt(n), and a group counts as only one
+       because the level of the score at rank k of n is uncertain by about 1 / sqrt(n). A group counts as only one
        row */
     HELD_SHARE = 20,
     HELD_SHARE_INTERVALS = 10,

@@ -190,9 +190,9 @@ static mercer_status find_curve(mercer_fitting *self, const char *how)
 }
 
 /* Distance of the targets' mean from 0, in standard deviations, above which a warning about the missing intercept is
-   issued. Measured on two synthetic tables of 1,500 rows, with kernels laplace and gaussian and with a search: the
-   ratio of the test error to that with standardized targets was 0.99 to 1.27 at a distance of 3, 0.98 to 3.3 at 10,
-   1.01 to 9.5 at 20, and 1.02 to 200 at 100. */
+   issued. Measured on two synthetic tables of 1,500 rows, with kernels laplace and gaussian and with a search: ratio of
+   the test error to that with standardized targets 0.99 to 1.27 at distance 3, 0.98 to 3.3 at 10, 1.01 to 9.5 at 20,
+   1.02 to 200 at 100. */
 #define FAR_FROM_ZERO 10
 
 /* Warns if targets without a transform have a mean far from 0: the model has no intercept, so it must learn the mean

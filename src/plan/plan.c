@@ -64,9 +64,9 @@ double mrc_plan_nominal_rate(const mrc_machine *machine)
     return can.rate_double > 0 ? can.rate_double : per_thread[machine->isa] * machine->threads / 2;
 }
 
-/* Sets the rates of the backend (those of double arithmetic if the weights are double), and the description of the
-   problem that the cost functions read. If the backend reports no memory bandwidth, host memory is assumed to deliver 6
-   GB/s to each of up to four threads. */
+/* Sets the rates of the backend, for double arithmetic if the weights are double. Sets the description of the problem
+   that the cost functions read. If the backend reports no memory bandwidth, host memory is assumed to deliver 6 GB/s to
+   each of up to four threads. */
 static void rate_machine(mrc_planner *self)
 {
     int threads = self->request->threads;
@@ -156,8 +156,8 @@ static int64_t workspace_bytes(const mrc_planner *self)
 }
 
 /* Chooses whether K(X, Z) is cached, within `left` bytes, and returns the bytes of the caches. A cache may take nine
-   tenths of what remains after a batch's block. Without a cache, as much of a batch's block as fits into half of the
-   memory is saved between the two products that use the block. */
+   tenths of what remains after a batch's block. Without a cache, a batch's block is saved between the two products that
+   use it, up to half of the memory. */
 static int64_t choose_caches(mrc_planner *self, int64_t left)
 {
     const mrc_plan_request *request = self->request;
@@ -278,9 +278,9 @@ static bool in_question(const candidate *one, bool others)
 }
 
 /*
- * Chooses the solver with the smallest estimated time. The table lists solvers that converge first. Because estimates
- * are rough, the first solver is chosen that is cheap in absolute terms or takes at most NEARLY_AS_FAST times as long
- * as the fastest. The last candidate accepts all options except converge, so some solver can always be planned.
+ * Chooses the solver with the smallest estimated time. The table lists solvers that converge first. Estimates are
+ * rough, so the first solver is chosen that is cheap in absolute terms or takes at most NEARLY_AS_FAST times as long as
+ * the fastest. The last candidate accepts all options except converge, so some solver can always be planned.
  */
 static mercer_status choose_solver(mrc_planner *self)
 {

@@ -8,9 +8,9 @@
  * pages, completions, docs/cli.md and Python's keyword are generated from the row.
  *
  * If a solver does not use an option that changes the training, the option is refused, and auto chooses another solver.
- * An unused size of the solver or projector is reported in the plan and as a warning, or only in the plan if it would
- * not change the result. A switch that is off, or a period equal to the solver's own, is always accepted.
- * unit_option_use trains with every solver, projector and option to check that none is ignored silently.
+ * An unused size of the solver or projector is reported in the plan, and as a warning unless the size could not change
+ * the result. A switch that is off, or a period equal to the solver's own, is always accepted. unit_option_use trains
+ * with every solver, projector and option to check that none is ignored silently.
  */
 #include "plan/plan.h"
 

@@ -234,7 +234,7 @@ static mercer_status take_stored(device_source *self, int64_t count, mercer_matr
 }
 
 /* Draws a batch of a teacher's samples and computes their targets. In each sample's random sequence the noise follows
-   the features and begins at a multiple of four, because one call of the generator returns four numbers. */
+   the features. It begins at a multiple of four, because one call of the generator returns four numbers. */
 static mercer_status take_taught(device_source *self, const mercer_matrix *x, const mercer_matrix *y)
 {
     mrc_backend *backend = self->backend;
