@@ -143,7 +143,7 @@ typedef struct mercer_context_options {
                             "reference": slow scalar code in double, for comparisons */
     const char *isa;     /* instruction set of the CPU: "scalar", "avx2", "avx512", "avx512vnni", "amx"; NULL: the
                             environment variable MERCER_ISA if it is set, else the best that the machine supports */
-    const mercer_allocator *allocator; /* memory allocator, copied; NULL: the C library's */
+    const mercer_allocator *allocator; /* memory allocator, copied; NULL: the allocator of the C library */
     mercer_log_sink log;               /* receiver of log lines; NULL: no log */
     void *log_user;                    /* passed to `log` */
     mercer_log_level log_level;        /* most verbose level that is logged; 0: MERCER_LOG_WARNING */

@@ -63,8 +63,9 @@ mercer_status mercer_model_export(mercer_model *model, const char *path, const m
             return mrc_fail(context, MERCER_ERROR_UNSUPPORTED,
                             "format %s cannot express a callback kernel; use a built-in kernel", formats[format].name);
     if (model->comm && model->comm->ranks > 1)
-        return mrc_fail(context, MERCER_ERROR_UNSUPPORTED,
-                        "format %s: the model is shared by ranks; save it, load it in one process and export that",
-                        formats[format].name);
+        return mrc_fail(
+            context, MERCER_ERROR_UNSUPPORTED,
+            "format %s: the model is shared by ranks; save the model, load it in one process and export it there",
+            formats[format].name);
     return format == C99 ? mrc_export_c99(model, path, ours.name) : mrc_export_onnx(model, path);
 }

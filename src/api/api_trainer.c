@@ -137,7 +137,7 @@ mercer_status mercer_plan_ranks(mercer_context *context, mercer_rank_plan *out, 
             wire.ranks, wire.bytes_per_second, wire.shards, wire.latency, (long long)wire.validation_rows);
     if (wire.shards == 0 && wire.ranks > 1024)
         return mrc_fail(context, MERCER_ERROR_ARGUMENT,
-                        "network: more than 1024 ranks need as many shards; set shards");
+                        "network: more than 1024 ranks need at least one shard per rank; set shards");
     if (!mrc_solver_find(planned.solver))
         return mrc_fail(context, MERCER_ERROR_ARGUMENT, "plan: solver '%.15s' is unknown", planned.solver);
     mrc_backend *backend = context->backend;

@@ -111,14 +111,15 @@ static void put_head(mrc_c99_job *job, const mrc_schema *schema)
                         " *   int %s_predict_cells(const char *const *cells, double *f);  texts, in the order of\n"
                         " *   const char *const %s_columns[];                             names of the columns\n",
                         name, (long long)schema->used, name, name);
-    mrc_output_text(&job->out,
-                    " *\n * They return 0, or -1 if a value or the result is not finite%s\n"
-                    " * Scratch is on the stack. Compile with: cc -std=c99 -O2 -c, and link with -lm. Predictions are "
-                    "bitwise those\n * of Mercer without -ffast-math, with double arithmetic in double "
-                    "(FLT_EVAL_METHOD 0).\n */\n",
-                    schema ? "; for cells also 1 + the number of a\n * column whose cell is not a value of it. "
-                             "A cell that is NULL or empty is missing; numbers have a point\n * (LC_NUMERIC is C)."
-                           : ".");
+    mrc_output_text(
+        &job->out,
+        " *\n * They return 0, or -1 if a value or the result is not finite%s\n"
+        " * Scratch memory is on the stack. Compile with: cc -std=c99 -O2 -c, and link with -lm. Predictions "
+        "are bitwise\n * identical to those of Mercer if -ffast-math is not set and doubles are not "
+        "extended (FLT_EVAL_METHOD 0).\n */\n",
+        schema ? "; for cells also 1 + the index of a\n * column whose cell has no valid value. "
+                 "A cell that is NULL or empty is missing; numbers have a point\n * (LC_NUMERIC is C)."
+               : ".");
 }
 
 /* Writes the macros that c99_runtime.h expects. */
@@ -312,7 +313,7 @@ static mercer_status check_members(const mercer_model *model)
                             "format c99: members of the model differ in the types of their samples or weights");
         if (model->member_count > 1 && single && !mrc_units_given(&model->units))
             return mrc_fail(model->context, MERCER_ERROR_UNSUPPORTED,
-                            "format c99: a mean of models in float needs units of the targets; fit it again");
+                            "format c99: a mean of models in float needs units of the targets; fit the model again");
     }
     return MERCER_OK;
 }

@@ -120,11 +120,11 @@ static mercer_status read_tensor(const model_reader *self, const char *name, int
         return mrc_fail(self->context, MERCER_ERROR_FORMAT, "%s: has no tensor \"%s%s\", so it is not a Mercer model",
                         self->path, self->prefix, name);
     if (!(accept & 1 << out->dtype) || (rows >= 0 && out->rows != rows) || (cols >= 0 && out->cols != cols))
-        return mrc_fail(self->context, MERCER_ERROR_FORMAT,
-                        "%s: tensor \"%s%s\" is %lld x %lld of %s, which does not match the others; write the file "
-                        "again with Mercer",
-                        self->path, self->prefix, name, (long long)out->rows, (long long)out->cols,
-                        mrc_dtype_name(out->dtype));
+        return mrc_fail(
+            self->context, MERCER_ERROR_FORMAT,
+            "%s: tensor \"%s%s\" is %lld x %lld of %s, which does not match the other tensors; write the file "
+            "again with Mercer",
+            self->path, self->prefix, name, (long long)out->rows, (long long)out->cols, mrc_dtype_name(out->dtype));
     return inside_range(self, "tensor", mrc_check_finite(self->context, name, out, NULL));
 }
 

@@ -106,8 +106,9 @@ static mercer_status check_precision(mrc_trainer *self, const mercer_matrix *can
     bool refused = !(share <= limit); /* also true for NaN */
     MRC_TRY(mrc_comm_any(job->comm, refused, &refused));
     self->rounding = fmax(self->rounding, share), self->rounding_rows = loss.rows;
-    mrc_log(job->context, MERCER_LOG_DEBUG, "arithmetic fast: %.2e of the loss on %lld rows, at most %.2e", share,
-            (long long)loss.rows, limit);
+    mrc_log(job->context, MERCER_LOG_DEBUG,
+            "arithmetic fast: rounding changes the loss by %.2e on %lld rows (limit %.2e)", share, (long long)loss.rows,
+            limit);
     if (!refused) return MERCER_OK;
     return mrc_fail(
         job->context, MERCER_ERROR_NUMERIC,
