@@ -5,8 +5,8 @@
  *
  * Given hyperparameters are fixed, all others are searched. If search.tune is AUTO, a search runs for tables:
  *
- *   a table       features that are standardized by default, such as those from text and arrays of floats; not bytes,
- *                 half floats, sparse or synthetic samples, or images; at most 1,024 features
+ *   a table       features that are standardized by default, such as those from text and arrays of floats, at most
+ *                 1,024; or bytes, half floats or sparse samples with at most 63; not images or synthetic samples
  *   enough memory samples take at most a quarter of it; a larger file is streamed and read only a few times
  *
  * A fit without a search chooses only its ridge (fit/ridge.c).
@@ -46,11 +46,13 @@ static bool is_searchable(const mercer_fit_options *options)
 
 /* ---- Whether to search ------------------------------------------------------------------------------------------- */
 
-/* LEAST_ROWS: as many distinct rows as mrc_search_possible requires. MOST_SHORT: bytes, half floats and sparse rows with
-   more features are usually images, embeddings or texts, which keep their type and are not searched by default. */
+/* LEAST_ROWS: as many distinct rows as mrc_search_possible requires. MOST_SHORT: bytes, half floats and sparse rows
+   with more features are usually images, embeddings or texts. Such data keep their type, and there is no search by
+   default. */
 enum { LEAST_ROWS = 50, MOST_FEATURES = 1024, MOST_SHORT = 63 };
 
-/* Returns the reason for which samples are never searched by default, and whose defaults suit them; NULL: none. */
+/* Returns the reason why there is never a search for these samples by default, because the defaults suit them; NULL:
+   there is no such reason. */
 static const char *made_for_defaults(const mercer_dataset_info *info)
 {
     if (!info->format || strcmp(info->format, "sizes") == 0) return "only sizes are given";
