@@ -21,8 +21,8 @@ void mrc_lap(double *since, double *total)
     *since = now;
 }
 
-/* Returns MemAvailable in bytes, or -1 if it is unknown. It includes the page cache that the system would release; on a
-   machine that has run for a while, free pages are only a small part of it. */
+/* Returns MemAvailable in bytes, or -1 if it is unknown. MemAvailable includes the page cache that the system would
+   release. On a machine that has run for a while, free pages are only a small part of MemAvailable. */
 static int64_t linux_available(void)
 {
     FILE *file = fopen("/proc/meminfo", "r");

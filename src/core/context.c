@@ -10,7 +10,7 @@
 static _Thread_local char thread_error[MRC_ERROR_CHARS];
 static _Thread_local const char *thread_field = "";
 
-/* Returns the address of the field name of the last error: the context's, or that of the calling thread if context is
+/* Returns the address of the last error's field name. The name is stored in the context, or per thread if context is
    NULL. */
 static const char **field_of(mercer_context *context)
 {
@@ -29,7 +29,8 @@ const char *mrc_status_string(mercer_status status)
     return "unknown status";
 }
 
-/* Stores the message in the context, or for the calling thread if it is NULL; a long message is cut. */
+/* Formats the message and stores it in the context, or for the calling thread if context is NULL. Truncates long
+   messages. */
 static void record_error(mercer_context *context, const char *field, mercer_status status, const char *format,
                          va_list arguments)
 {
@@ -57,7 +58,8 @@ mercer_status mrc_fail_at(mercer_context *context, const char *field, mercer_sta
     return status;
 }
 
-/* The innermost caller names the field first and is the most specific, so outer calls do not replace it. */
+/* The innermost caller is the first to name a field, and its name is the most specific. Outer callers do not replace
+   it. */
 mercer_status mrc_blame(mercer_context *context, const char *field, mercer_status status)
 {
     const char **known = field_of(context);

@@ -2,10 +2,10 @@
 /*
  * core: the foundation of all other folders; it includes none of them.
  *
- * It has the context (this header: allocator, threads, log sink, last error), counted memory and arenas, matrix views,
- * specifications of the form name:key=value, time, and detection of the processor's features. file/ maps files and
- * writes them atomically; threads/ has the only code that starts threads; numbers/ has random numbers, half precision
- * and target units.
+ * The folder contains the context (this header: allocator, threads, log sink, last error), counted memory and arenas,
+ * matrix views, specifications of the form name:key=value, time, and detection of the processor's features. file/ maps
+ * files and writes them atomically; threads/ has the only code that starts threads; numbers/ has random numbers, half
+ * precision and target units.
  */
 #ifndef MRC_CORE_CONTEXT_H
 #define MRC_CORE_CONTEXT_H
@@ -25,8 +25,8 @@ enum { MRC_HOST = MERCER_HOST, MRC_CUDA = MERCER_CUDA };
 
 enum { MRC_ERROR_CHARS = 1024, MRC_WARNINGS = 64 };
 
-/* Arithmetic of products in float: FAST rounds them to half precision if that is faster. BY_PLAN: the plan of each
-   training run chooses; other products are accurate. */
+/* Arithmetic of matrix products in float. FAST: operands are rounded to half precision if that is faster. BY_PLAN: the
+   plan of each training run chooses; products outside training runs are accurate. */
 typedef enum mrc_arithmetic { MRC_ACCURATE, MRC_FAST, MRC_BY_PLAN } mrc_arithmetic;
 
 /* One recorded warning. Its strings have fixed sizes, so recording a warning cannot fail. */
@@ -65,13 +65,13 @@ struct mercer_context {
  *     return mrc_fail(context, MERCER_ERROR_SHAPE, "W has %d rows, Z has %d", ...);
  */
 mercer_status mrc_fail(mercer_context *context, mercer_status status, const char *format, ...) MRC_PRINTF(3, 4);
-/* The same, and records the option or argument (a static text) that the failure is about. */
+/* Like mrc_fail; also records the option or argument (a static text) that the failure is about. */
 mercer_status mrc_fail_at(mercer_context *context, const char *field, mercer_status status, const char *format, ...)
     MRC_PRINTF(4, 5);
 
 /*
- * A failure as a value, for functions whose caller decides whether it is an error. mrc_refuse fills it in and returns
- * the status; mrc_fail_with makes it the context's error.
+ * A failure as a value, for functions whose caller decides whether the failure is an error. mrc_refuse fills the value
+ * in and returns its status; mrc_fail_with makes the value the context's error.
  */
 typedef struct mrc_reason {
     mercer_status status;
@@ -85,7 +85,7 @@ mercer_status mrc_fail_with(mercer_context *context, const mrc_reason *reason);
    status is MERCER_OK, the value has no message. */
 mrc_reason mrc_take_error(mercer_context *context, mercer_status status);
 
-/* Records which option or argument (a static text) a failure concerns, unless one is recorded already. Returns
+/* Records which option or argument (a static text) a failure concerns, unless a field is recorded already. Returns
    status. */
 mercer_status mrc_blame(mercer_context *context, const char *field, mercer_status status);
 

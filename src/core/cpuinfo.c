@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Detection of instruction sets. This file is compiled without ISA flags, so that it runs on every processor. A level
- * is usable only if the processor has it (cpuid) and the operating system saves its registers (xgetbv); the compiler's
- * builtin and have_amx check both.
+ * is usable only if the processor has its instructions (cpuid) and the operating system saves its registers (xgetbv).
+ * The compiler's builtin and have_amx check both conditions.
  */
 #define _GNU_SOURCE
 #include "core/cpuinfo.h"
@@ -42,8 +42,9 @@ const char *mrc_isa_names(void)
 }
 
 #if defined(MERCER_X86)
-/* Returns whether the processor has instructions that convert half precision. Not every compiler's builtin supports
-   "f16c". They use the registers of AVX2, so the operating system need not be checked. */
+/* Returns whether the processor has instructions that convert half precision. This calls cpuid because not every
+   compiler's builtin supports "f16c". These instructions use the registers of AVX2, so mrc_isa_best checks the
+   operating system by checking for AVX2. */
 static bool have_f16c(void)
 {
     unsigned a, b, c, d;
@@ -53,9 +54,10 @@ static bool have_f16c(void)
 
 #if defined(MERCER_AMX)
 /*
- * Returns whether AMX is usable. That requires tiles and their int8 products (bits 24 and 25 of leaf 7), an operating
- * system that saves tile state (bits 17 and 18 of XCR0), and its permission for this process. If the system refuses (an
- * old Linux kernel, a small alternative signal stack), the caller falls back to the level below.
+ * Returns whether AMX is usable. AMX requires a processor with tiles and int8 products of tiles (bits 24 and 25 of leaf
+ * 7), an operating system that saves tile state (bits 17 and 18 of XCR0), and the system's permission for this process.
+ * If the system refuses permission (an old Linux kernel, a small alternative signal stack), the caller falls back to
+ * AVX512VNNI.
  */
 static bool have_amx(void)
 {
@@ -93,7 +95,7 @@ mrc_isa mrc_isa_best(void)
 #endif
 }
 
-/* The processors that this process may use, which may be fewer than the machine has. */
+/* The affinity mask of the process may contain fewer processors than the machine has. */
 int mrc_processors(void)
 {
 #if defined(__linux__)

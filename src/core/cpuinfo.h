@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-/* Levels in ascending order: each one includes those before it. */
+/* Levels in ascending order: each level includes all earlier levels. */
 #define MRC_ISA_LIST(X)         \
     X(SCALAR, "scalar")         \
     X(AVX2, "avx2")             \

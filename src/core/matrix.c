@@ -235,15 +235,15 @@ typedef struct scan {
     double largest[SCAN_PARTS];
 } scan;
 
-/* Raises *largest to the largest magnitude in row i. Returns whether all values are finite. Not for u8, which is always
-   finite. */
+/* Raises *largest to the largest magnitude in row i. Returns whether all values are finite. The dtype must not be
+   u8. */
 static bool row_is_finite(const mercer_matrix *matrix, int64_t i, double *largest)
 {
     double top = *largest;
     const void *row = mrc_row(matrix, i);
     if (matrix->dtype == MERCER_F32) {
         /* Without the sign, the largest bit pattern belongs to the largest magnitude, or to a NaN or infinity if there
-           is one. The integers are signed, because every x86-64 processor has vector comparisons for those. */
+           is one. The integers are signed, because every x86-64 processor has vector comparisons of signed integers. */
         int32_t bits = 0;
         for (int64_t j = 0; j < matrix->cols; j++) {
             int32_t size = (int32_t)(mrc_bits_from_float(((const float *)row)[j]) & 0x7fffffff);
@@ -269,7 +269,7 @@ static bool row_is_finite(const mercer_matrix *matrix, int64_t i, double *larges
     return isfinite(top);
 }
 
-/* A task of mrc_parallel_for: scans the rows of a part up to the first one that is not finite. */
+/* A task of mrc_parallel_for: scans the rows of a part up to the first row with a value that is not finite. */
 static void scan_part(void *argument, int64_t part, int worker)
 {
     (void)worker;

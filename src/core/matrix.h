@@ -24,11 +24,12 @@ static inline void *mrc_row(const mercer_matrix *matrix, int64_t i)
     return (char *)matrix->data + i * matrix->ld * mrc_dtype_size(matrix->dtype);
 }
 
-/* Load element (i, j) as a double, exactly; store a double there, rounded to the dtype (f32 and f64 only). */
+/* mrc_load returns element (i, j) as a double, exactly. mrc_store rounds a double to the dtype (f32 and f64 only) and
+   stores it in element (i, j). */
 double mrc_load(const mercer_matrix *matrix, int64_t i, int64_t j);
 void mrc_store(const mercer_matrix *matrix, int64_t i, int64_t j, double value);
 
-/* Load row i into out (cols). Exact, except that _f32 rounds rows of f64. */
+/* Load row i into out (cols). Conversions are exact, except that mrc_load_row_f32 rounds f64 values. */
 void mrc_load_row_f64(const mercer_matrix *matrix, int64_t i, double *out);
 void mrc_load_row_f32(const mercer_matrix *matrix, int64_t i, float *out);
 
@@ -39,8 +40,8 @@ void mrc_store_row_f64(const mercer_matrix *matrix, int64_t i, const double *val
    finite. */
 bool mrc_rows_equal(const mercer_matrix *a, int64_t i, const mercer_matrix *b, int64_t j);
 
-/* Make views: of contiguous host memory (mrc_view); of rows, of columns, or of a block that begins at element (i, j),
-   of another view. */
+/* Make views. mrc_view: of contiguous host memory. The other functions make a view of a part of a matrix: rows,
+   columns, or a block that begins at element (i, j). */
 mercer_matrix mrc_view(void *data, int64_t rows, int64_t cols, mercer_dtype dtype);
 mercer_matrix mrc_rows(const mercer_matrix *matrix, int64_t first, int64_t rows);
 mercer_matrix mrc_columns(const mercer_matrix *matrix, int64_t first, int64_t cols);
@@ -50,19 +51,19 @@ mercer_matrix mrc_block(const mercer_matrix *matrix, int64_t i, int64_t j, int64
 mercer_status mrc_scope_view(mrc_scope *scope, mercer_matrix *out, int64_t rows, int64_t cols, mercer_dtype dtype,
                              const char *what);
 
-/* Checks of arguments; `name` is the argument's name in messages. mrc_check_matrix: the view is not NULL, its sizes are
-   not negative and do not overflow, ld >= cols, it is in host memory, and its dtype is in `accept` (MRC_ACCEPT_...).
-   mrc_check_size: it has rows x cols elements. mrc_check_apart: `out` and `in` share no element. */
+/* Checks of arguments; `name` is the argument's name in messages. mrc_check_matrix: the view is not NULL, is in host
+   memory, has a dtype in `accept` (MRC_ACCEPT_...) and ld >= cols, and its sizes are not negative and do not overflow.
+   mrc_check_size: the matrix has the shape rows x cols. mrc_check_apart: `out` and `in` share no element. */
 mercer_status mrc_check_matrix(mercer_context *context, const char *name, const mercer_matrix *matrix, int accept);
 mercer_status mrc_check_size(mercer_context *context, const char *name, const mercer_matrix *matrix, int64_t rows,
                              int64_t cols);
 mercer_status mrc_check_apart(mercer_context *context, const char *out_name, const mercer_matrix *out,
                               const char *in_name, const mercer_matrix *in);
 
-/* Checks that every element is finite; the message has the position of the first one that is not. Sets *largest, unless
-   NULL, to max |element|, or to 255 for u8. */
+/* Checks that every element is finite; otherwise the message names the position of the first NaN or infinity. Sets
+   *largest, unless NULL, to max |element|, or to 255 for u8. */
 mercer_status mrc_check_finite(mercer_context *context, const char *name, const mercer_matrix *matrix, double *largest);
-/* Fails with the message of mrc_check_finite about element (i, j), which has that value. */
+/* Fails with the message of mrc_check_finite about element (i, j), whose value is `value`. */
 mercer_status mrc_fail_finite(mercer_context *context, const char *name, int64_t i, int64_t j, double value);
 
 /* Checks that sample weights (n) are finite and not negative; NULL is valid. */

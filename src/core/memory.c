@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Counted allocation, scopes and the arena. Each block has a 64-byte header with its size, so that a release can reduce
-   the count. */
+/* Counted allocation, scopes and the arena. Each block has a 64-byte header with the block's size, so that a release
+   can subtract it from the count. */
 #define _DEFAULT_SOURCE
 #include "core/memory.h"
 
@@ -18,9 +18,10 @@ enum { LARGE_PAGE = 2 << 20, LARGE_BLOCK = 8 << 20 };
 
 #ifdef MADV_HUGEPAGE
 /*
- * In a virtual machine the host may have to supply each huge page when it is first used. In one such machine that took
- * 4.3 ms per page, 2.2 s per GB, where pages of 4 KiB took 0.3 s per GB; a huge page that is only cleared takes 0.1 to
- * 0.3 ms. So the first pages of each block are timed, and after a slow one the process requests small pages.
+ * In a virtual machine the host may have to supply each huge page at its first use. In one such machine this took 4.3
+ * ms per huge page (2.2 s per GB); pages of 4 KiB took 0.3 s per GB. If the page only has to be cleared, the first use
+ * takes 0.1 to 0.3 ms. So the first pages of each block are timed, and after a slow page the process requests small
+ * pages.
  */
 static const double slow_page = 1e-3; /* seconds */
 static atomic_bool huge_pages_slow;   /* only the speed depends on it */
@@ -32,7 +33,8 @@ static double thread_seconds(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* Uses the first two huge pages of a new block; returns the smaller of their processor times, without interruptions. */
+/* Writes to the first two huge pages of a new block. Returns the shorter of the two processor times in seconds, so that
+   one interruption does not count. */
 static double first_use(volatile char *memory)
 {
     double start = thread_seconds();
@@ -130,8 +132,8 @@ void mrc_count_bytes(mercer_context *context, int64_t bytes)
     context->bytes_high = mrc_max(context->bytes_high, context->bytes_now);
 }
 
-/* Only the first 8 bytes of the header are used, for the size with the header. The header is as large as the alignment,
-   so that the memory after it is aligned as well. */
+/* The first 8 bytes of the header hold the size of the block including the header; the other bytes are unused. The
+   header is as large as the alignment, so that the memory after the header is aligned as well. */
 mercer_status mrc_alloc(mercer_context *context, void *out, int64_t count, int64_t size, const char *what)
 {
     void *memory = NULL;
@@ -256,7 +258,7 @@ void *mrc_arena_push(mrc_arena *arena, int64_t bytes)
     return piece;
 }
 
-/* Keeps the block for the next call. */
+/* The block stays allocated for the next call. */
 void mrc_arena_reset(mrc_arena *arena)
 {
     arena->used = 0;
@@ -274,7 +276,8 @@ void mrc_arena_destroy(mrc_arena *arena)
 
 const char *mrc_bytes_text(char text[MRC_BYTES_TEXT], int64_t bytes)
 {
-    static const char *const units[] = {"bytes", "kB", "MB", "GB", "TB", "PB", "EB"}; /* 9.2 EB in 64 bits */
+    /* an int64_t holds at most 9.2 EB */
+    static const char *const units[] = {"bytes", "kB", "MB", "GB", "TB", "PB", "EB"};
     double value = (double)bytes;
     int unit = 0;
     /* 999.5 would be printed as 1000, and 99.95 as 100.0. */

@@ -55,13 +55,13 @@ void mrc_free_list(mercer_context *context, void *const *list, size_t count);
     } while (0)
 
 /*
- * Marks a variable that owns something: `release` is called with its address whenever the function returns. Set the
- * pointer to NULL to pass ownership on.
+ * Marks a pointer variable that owns an object: `release` is called with the variable's address when the function
+ * returns. Set the variable to NULL to pass ownership on.
  *
  *     MRC_OWNED(mrc_release_dataset) mercer_dataset *part = NULL;
  */
 #define MRC_OWNED(release) __attribute__((cleanup(release)))
-/* Defines a `release` function for MRC_OWNED pointers, which calls `end`. */
+/* Defines a `release` function for MRC_OWNED pointers, which passes the pointer to `end`. */
 #define MRC_RELEASE(release, type, end)         \
     static inline void release(type **variable) \
     {                                           \
@@ -78,7 +78,7 @@ MRC_RELEASE(mrc_release_model, mercer_model, mrc_model_free)
 MRC_RELEASE(mrc_release_fitting, mercer_fitting, mrc_fitting_free)
 
 /*
- * The resources of a call, which are released whenever the function returns.
+ * The resources of a call, which are released when the enclosing function returns.
  *
  *     MRC_SCOPE(scope, context);
  *     MRC_TRY(mrc_scope_alloc(&scope, &signs, p, sizeof *signs, "random signs"));
@@ -115,7 +115,8 @@ mercer_status mrc_find_repeated(mercer_context *context, const char *const *text
 /* Adds device memory to the context's counters: bytes > 0 when allocated, < 0 when released. */
 void mrc_count_bytes(mercer_context *context, int64_t bytes);
 
-/* Allocate and release without counting and without messages, for example the context itself. NULL on failure. */
+/* Allocate and release memory without counting and without messages, for example for the context itself. mrc_raw_alloc
+   returns NULL on failure. */
 void *mrc_raw_alloc(const mercer_allocator *allocator, size_t bytes);
 void mrc_raw_free(const mercer_allocator *allocator, void *memory);
 
@@ -140,7 +141,7 @@ void mrc_arena_reset(mrc_arena *arena);
 void mrc_arena_destroy(mrc_arena *arena);
 
 enum { MRC_BYTES_TEXT = 24 };
-/* Formats a number of bytes as in all messages ("1.3 GB"); returns text. */
+/* Formats a number of bytes for messages ("1.3 GB"); returns text. */
 const char *mrc_bytes_text(char text[MRC_BYTES_TEXT], int64_t bytes);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Parsing of specifications of the form "name:parameter=value,...", with error messages that list what is valid. */
+/* Parses specifications of the form "name:parameter=value,..."; error messages list the valid names or parameters. */
 #include "core/spec.h"
 
 #include <float.h>
@@ -13,8 +13,8 @@ enum { TEXT_CHARS = 512, WORD_CHARS = MRC_SPEC_WORD };
 
 /* ---- Numbers ------------------------------------------------------------------------------------------------- */
 
-/* strtod expects the decimal point of the locale, so the point is replaced before the call. The set of characters
-   excludes hexadecimal numbers, infinity and NaN, which strtod would accept. */
+/* strtod expects the decimal point of the locale, so the point is replaced before the call. The set of allowed
+   characters excludes hexadecimal numbers, infinity and NaN, which strtod would accept. */
 bool mrc_scan_number(const char *word, double *value)
 {
     size_t length = strlen(word);
@@ -125,8 +125,8 @@ static void append_text(char *text, size_t size, const char *more)
     snprintf(text + used, size - used, "%s", more);
 }
 
-/* Returns the Levenshtein distance of two words: the number of letters to change, insert or delete. One row of the
-   table of distances between prefixes is updated in place; WORD_CHARS if b is too long for it. */
+/* Returns the Levenshtein distance of two words: the number of letters to change, insert or delete. Returns WORD_CHARS
+   if b is longer than WORD_CHARS. One row of the table of distances between prefixes is updated in place. */
 static int edits(const char *a, const char *b)
 {
     int row[WORD_CHARS + 1], length = (int)strlen(b);
@@ -159,7 +159,7 @@ static void suggest(const char *name, char *text, size_t size)
     if (name) snprintf(text, size, " (did you mean '%s'?)", name);
 }
 
-/* Fails with the list of valid names and the most similar one. */
+/* Fails with a message that lists the valid names and suggests the most similar name. */
 static mercer_status fail_name(mercer_context *context, const mrc_spec_grammar *grammar, const char *name)
 {
     char names[TEXT_CHARS] = "", hint[2 * WORD_CHARS];
@@ -167,7 +167,7 @@ static mercer_status fail_name(mercer_context *context, const mrc_spec_grammar *
     int fewest = WORD_CHARS;
     for (int i = 0; i < grammar->count; i++) {
         const char *known = form_at(grammar, i)->name;
-        if (strncmp(known, form_at(grammar, i)->example, strlen(known)) != 0) continue; /* an old name */
+        if (strncmp(known, form_at(grammar, i)->example, strlen(known)) != 0) continue; /* skip old names */
         if (i > 0) append_text(names, sizeof names, ", ");
         append_text(names, sizeof names, known);
         mrc_consider_name(name, known, &best, &fewest);
@@ -265,7 +265,8 @@ static mercer_status parse_parameter(mercer_context *context, const mrc_spec_gra
     return set_value(context, grammar, form, parameter, word, object);
 }
 
-/* Parses all parameters, then sets those that were not given to their defaults. A required one must be given. */
+/* Parses all parameters, then sets the parameters that were not given to their defaults. A missing required parameter
+   is an error. */
 static mercer_status parse_parameters(mercer_context *context, const mrc_spec_grammar *grammar,
                                       const mrc_spec_form *form, const char *text, void *object)
 {
@@ -288,7 +289,7 @@ static mercer_status parse_parameters(mercer_context *context, const mrc_spec_gr
     return MERCER_OK;
 }
 
-/* Names must match exactly; similar ones are only suggested in the message. Without ":" no parameter is given. */
+/* Names must match exactly; error messages suggest similar names. A text without ":" gives no parameters. */
 mercer_status mrc_spec_read(mercer_context *context, const mrc_spec_grammar *grammar, const char *text, void *object,
                             int *index)
 {
@@ -310,7 +311,7 @@ int mrc_utf8_length(const unsigned char *text)
     if (length < 2) return length;
     uint32_t code = text[0] & (0x7fu >> length);
     for (int i = 1; i < length; i++) {
-        if (text[i] >> 6 != 2) return 0; /* this includes the terminating zero */
+        if (text[i] >> 6 != 2) return 0; /* also rejects the terminating zero */
         code = code << 6 | (text[i] & 0x3fu);
     }
     return code < least[length] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000) ? 0 : length;

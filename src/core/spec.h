@@ -28,12 +28,13 @@ typedef struct mrc_parameter {
 /* One name with its parameters; the list ends at the first parameter without a name. */
 typedef struct mrc_spec_form {
     const char *name;
-    /* text that begins with the name; for an old name, which messages do not list, with the new name */
+    /* valid specification for messages. It begins with the name; if the name is an old one, which messages do not list,
+       the example begins with the new name */
     const char *example;
     mrc_parameter parameters[MRC_SPEC_PARAMETERS];
 } mrc_spec_form;
 
-/* All valid forms: `count` structs, `stride` bytes apart, each beginning with an mrc_spec_form. */
+/* All valid forms: an array of `count` structs of `stride` bytes, each beginning with an mrc_spec_form. */
 typedef struct mrc_spec_grammar {
     const char *what;     /* noun for messages, e.g. "kernel" */
     mercer_status status; /* status of a failure to parse */
@@ -43,8 +44,9 @@ typedef struct mrc_spec_grammar {
 } mrc_spec_grammar;
 
 /*
- * Parses a string into an object: sets *index to the form it names, and the fields of that form's parameters. The
- * message of a failure lists what is valid and suggests a similar name. The fields are undefined after a failure.
+ * Parses a string into an object: sets *index to the index of the named form, and sets the fields of that form's
+ * parameters. Error messages list the valid names or parameters and suggest a similar name. The fields are undefined
+ * after a failure.
  */
 mercer_status mrc_spec_read(mercer_context *context, const mrc_spec_grammar *grammar, const char *text, void *object,
                             int *index);
@@ -58,15 +60,17 @@ bool mrc_parameter_valid(const mrc_parameter *parameter, double value);
 /* Describes the range for messages: "> 0", ">= 1 and <= 64, whole". */
 void mrc_parameter_range(const mrc_parameter *parameter, char *text, size_t size);
 
-/* Updates *best to `name`, and *fewest to its edit distance from the word, if that is below *fewest (INT_MAX at first)
-   and at most half of the name's length. */
+/* Considers `name` as a suggestion for a misspelled word. If their edit distance is below *fewest and at most half of
+   the name's length, sets *best to `name` and *fewest to the distance. Before the first call, set *fewest to a large
+   number. */
 void mrc_consider_name(const char *word, const char *name, const char **best, int *fewest);
 
 /* Returns the length in bytes of the UTF-8 character at text; 0 if it is invalid: incomplete, overlong, a surrogate, or
    above U+10FFFF. */
 int mrc_utf8_length(const unsigned char *text);
 
-/* Prints the shortest decimal that reads back as the same double, with a decimal point in any locale; 10, not 1e+01. */
+/* Prints the shortest decimal number that reads back as the same double, with a decimal point in any locale. Whole
+   numbers below 1e15 are printed without an exponent (10, not 1e+01). */
 void mrc_print_number(double value, char *text, size_t size);
 void mrc_print_single(float value, char *text, size_t size); /* the same for a float */
 /* Reads a number in C notation, in any locale. Returns false unless the whole word is a finite number. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Finding the folder of this library, and loading other libraries from there. */
+/* Finds the folder of this library, and loads other libraries from folders relative to it. */
 #define _GNU_SOURCE /* dladdr */
 #include "core/file/beside.h"
 

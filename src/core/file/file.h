@@ -34,23 +34,23 @@ void mrc_unmap(mrc_mapping *mapping);
    longer exists would end the process (SIGBUS). Call it before and after reading a block; if both calls succeed, the
    bytes are those of the file. Thread-safe. */
 mercer_status mrc_mapping_check(const mrc_mapping *mapping);
-/* Advises the system that the pages of a range will be needed soon, including partly covered ones. */
+/* Advises the system that all pages that the range touches will be needed soon. */
 void mrc_mapping_will_need(const mrc_mapping *mapping, int64_t offset, int64_t bytes);
-/* Advises the system that these pages will not be needed soon. Includes up to 2 MiB on each side, which the system may
-   have mapped together with them. A later access reads the pages from the file again; changes to a private copy are
-   lost. */
+/* Advises the system that the pages of a range will not be needed soon. The advice also covers up to 2 MiB on each side
+   of the range, because the system may have mapped these pages together with the range. A later access reads the pages
+   from the file again; changes to a private copy are lost. */
 void mrc_mapping_release(const mrc_mapping *mapping, int64_t offset, int64_t bytes);
 
 /*
  * A file that is written under a temporary name in the same folder, .NAME.DIGITS.tmp. The digits are unique among all
  * processes, containers and machines. `commit` makes the file durable and renames it; until then an old file stays
- * unchanged. Temporary files that killed writers of the same name have left are removed. Symbolic links are followed:
- * the target is replaced. A device or a pipe is written directly. Use: open, write ..., then commit or cancel. Cancel
- * after a failed commit is allowed and does nothing.
+ * unchanged. Opening removes temporary files that killed writers of the same NAME left behind. Symbolic links are
+ * followed: the target is replaced. A device or a pipe is written directly. Use: open, write ..., then commit or
+ * cancel. Cancel after a failed commit is allowed and does nothing.
  */
 typedef struct mrc_writer {
     mercer_context *context;
-    /* one allocation, owned; temporary is "" unless this writer must rename or remove that file */
+    /* one allocation, owned; `temporary` is "" unless this writer must rename or remove the temporary file */
     char *path, *temporary, *folder;
     int descriptor;
     bool direct; /* a device or a pipe, which is written under its own name */
@@ -59,9 +59,9 @@ typedef struct mrc_writer {
 
 mercer_status mrc_writer_open(mrc_writer *out, mercer_context *context, const char *path);
 mercer_status mrc_writer_write(mrc_writer *writer, const void *data, int64_t bytes);
-/* Write one file from several processes. The first one opens it, sets its size and sends its temporary name to the
-   others; these join, write their parts and commit, which only makes their bytes durable; then the first one commits.
-   Not for devices and pipes. */
+/* Write one file from several processes (ranks). Rank 0 opens the file, sets its size and sends its temporary name to
+   the other ranks. They join, write their parts and commit; their commits only make their bytes durable. Rank 0 commits
+   last, which renames the file. Devices and pipes are not supported. */
 mercer_status mrc_writer_resize(mrc_writer *writer, int64_t bytes);
 mercer_status mrc_writer_join(mrc_writer *out, mercer_context *context, const char *temporary);
 mercer_status mrc_writer_write_at(mrc_writer *writer, const void *data, int64_t bytes, int64_t offset);

@@ -106,7 +106,7 @@ mercer_status mrc_open_file(mercer_context *context, mrc_mapping *out, const cha
     if (status == MERCER_OK && about.st_size > 0)
         status = about.st_size <= copied ? read_descriptor(context, out, path, descriptor, about.st_size)
                                          : map_descriptor(context, out, path, descriptor, &about);
-    mrc_sys.close(descriptor); /* a mapping stays valid without it */
+    mrc_sys.close(descriptor); /* a mapping stays valid after its descriptor is closed */
     return status;
 }
 
@@ -127,7 +127,7 @@ mercer_status mrc_mapping_check(const mrc_mapping *mapping)
     /* a deleted file stays mapped and unchanged */
     if (!watch || mrc_sys.stat(watch->path, &now) != 0) return MERCER_OK;
     const struct stat *then = &watch->about;
-    /* the file was replaced by another one; the mapped one is unchanged */
+    /* another file has replaced the mapped one under this name; the mapped file is unchanged */
     if (now.st_dev != then->st_dev || now.st_ino != then->st_ino) return MERCER_OK;
     if (now.st_size == then->st_size && now.st_mtim.tv_sec == then->st_mtim.tv_sec &&
         now.st_mtim.tv_nsec == then->st_mtim.tv_nsec)
@@ -137,7 +137,8 @@ mercer_status mrc_mapping_check(const mrc_mapping *mapping)
 
 /* ---- Hints --------------------------------------------------------------------------------------------------- */
 
-/* Rounds the start down to a multiple of `page`, because madvise requires that. Copies in memory need no advice. */
+/* Passes advice about a range to madvise. Rounds the start down to a multiple of `page`; madvise requires a multiple of
+   the system's page size. Files copied to memory need no advice. */
 static void advise(const mrc_mapping *mapping, int64_t offset, int64_t bytes, int64_t page, int advice)
 {
     if (!mapping->data || mapping->owner || bytes <= 0) return;
@@ -155,8 +156,8 @@ void mrc_mapping_will_need(const mrc_mapping *mapping, int64_t offset, int64_t b
 void mrc_mapping_release(const mrc_mapping *mapping, int64_t offset, int64_t bytes)
 {
     if (bytes <= 0) return;
-    /* Release neighbors that were mapped together with the range, too; otherwise they would add up to the whole
-       file. */
+    /* Also release neighboring pages that were mapped together with the range. Otherwise the neighbors of many ranges
+       would add up to the whole file. */
     int64_t end = mrc_round_up(offset + bytes, LARGEST_PAGE);
     advise(mapping, offset, end - offset, LARGEST_PAGE, MADV_DONTNEED);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Temporary files. Their name is removed as soon as they are open, so that nothing remains even if the process is
+/* Temporary files. The name is removed as soon as the file is open, so that no file remains even if the process is
    killed. */
 #define _DEFAULT_SOURCE /* MAP_NORESERVE, getentropy */
 #define _XOPEN_SOURCE   700
@@ -46,7 +46,7 @@ mercer_status mrc_spill_open(mrc_spill *out, mercer_context *context)
     return MERCER_OK;
 }
 
-/* Fails if the free space is below a tenth of the file's size: a full disk would harm other processes. */
+/* Fails if the free disk space is below a tenth of the bytes written: a full disk would harm other processes. */
 static mercer_status check_room(const mrc_spill *self)
 {
     struct statvfs disk;
@@ -81,7 +81,7 @@ mercer_status mrc_spill_write(mrc_spill *self, const void *data, int64_t bytes)
     return MERCER_OK;
 }
 
-/* The mapping is private: writes to it stay in memory. Without data there is none, because mmap rejects 0 bytes. */
+/* The mapping is private: writes to it stay in memory. An empty file is not mapped, because mmap rejects 0 bytes. */
 mercer_status mrc_spill_map(mrc_spill *self, mrc_mapping *out)
 {
     *out = (mrc_mapping){0};

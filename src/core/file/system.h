@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The system calls on files, as one table. All file access of the library goes through it, so that tests can replace
-   functions and make them fail. tools/check-includes rejects direct calls. */
+/* The system calls on files, as one table. All file access of the library goes through this table, so that tests can
+   replace functions and make them fail. tools/check-includes rejects direct calls. */
 #ifndef MRC_CORE_FILE_SYSTEM_H
 #define MRC_CORE_FILE_SYSTEM_H
 
@@ -9,7 +9,8 @@
 #include <sys/statvfs.h>
 #include <sys/types.h>
 
-/* Functions as in POSIX: on failure they set errno and return -1 (mmap: MAP_FAILED; realpath, opendir: NULL). */
+/* The functions behave as in POSIX: on failure they set errno and return -1 (mmap: MAP_FAILED; realpath, opendir:
+   NULL). */
 typedef struct mrc_system {
     int (*open)(const char *path, int flags, mode_t mode);
     int (*close)(int descriptor);

@@ -2,7 +2,7 @@
 /*
  * Writing of files under a temporary name, which are renamed when all bytes are on disk.
  *
- *   open     remove temporary files of killed writers, create and lock a new one, give it the old file's permissions
+ *   open     remove temporary files of killed writers, create and lock a new one, copy the old file's permissions
  *   commit   sync the file, rename it while it is locked, close it, sync the folder
  *
  * The file is synced before the rename, so the new name never refers to incomplete data after a crash. The sync of the
@@ -54,8 +54,9 @@ static mercer_status copy_names(mrc_writer *self, const char *path)
     return MERCER_OK;
 }
 
-/* Returns a number that other processes and threads are unlikely to draw. If the system has no entropy, time, process
-   and address are good enough, because the file is created only if its name is free. */
+/* Returns a number that other processes and threads are unlikely to draw. If getentropy fails, the number is a mix of
+   the time, the process id and an address. Rare collisions are harmless, because a temporary file is created only if
+   its name is free. */
 static uint64_t unlike_others(const mrc_writer *self)
 {
     uint64_t number;
@@ -63,7 +64,8 @@ static uint64_t unlike_others(const mrc_writer *self)
     return (uint64_t)(mrc_seconds() * 1e9) ^ ((uint64_t)getpid() << 40) ^ (uint64_t)(uintptr_t)self->path;
 }
 
-/* Returns whether an entry is a temporary file of a file whose name, cut to `length` characters, is `name`. */
+/* Returns whether a folder entry is named like a temporary file for the output file `name`. length: number of
+   characters of `name` that temporary names contain. */
 static bool is_temporary(const char *entry, const char *name, size_t length)
 {
     const char *digits = entry + length + 2;
@@ -72,13 +74,14 @@ static bool is_temporary(const char *entry, const char *name, size_t length)
            strcmp(digits + DIGITS, ".tmp") == 0;
 }
 
-/* Removes temporary files of the same name whose writer was killed. A writer that is alive holds a lock on its file. */
+/* Removes temporary files of the same output file whose writer was killed. A running writer holds a lock on its
+   file. */
 static void remove_remains(const mrc_writer *self)
 {
     const char *name = self->path + folder_length(self->path);
     size_t length = strnlen(name, NAME_MAX - TEMPORARY_MORE);
     DIR *list = mrc_sys.opendir(self->folder);
-    if (!list) return; /* it may be written but not read */
+    if (!list) return; /* the folder may be writable but not readable */
     for (const struct dirent *entry; (entry = readdir(list)) != NULL;) {
         char path[PATH_MAX];
         if (!is_temporary(entry->d_name, name, length) ||
@@ -92,8 +95,8 @@ static void remove_remains(const mrc_writer *self)
     closedir(list);
 }
 
-/* Locks a new file to mark it as in use. Returns false if another writer has removed it before. On file systems without
-   locks temporary files are never removed. */
+/* Locks a new temporary file to mark it as in use. Returns false if another writer removed the file before it was
+   locked. On file systems without locks, temporary files of killed writers are never removed. */
 static bool hold(int descriptor)
 {
     struct stat about;
@@ -101,9 +104,9 @@ static bool hold(int descriptor)
     return mrc_sys.fstat(descriptor, &about) != 0 || about.st_nlink > 0;
 }
 
-/* Creates a file under a unique temporary name and returns its descriptor, or -1 with errno. Tries other names if one
-   exists: a process on another machine or in another container may draw the same number. A long name is cut to fit
-   NAME_MAX. */
+/* Creates a file under a unique temporary name and returns its descriptor, or -1 with errno. Tries further names if a
+   file of that name exists: a process on another machine or in another container may draw the same number. A long file
+   name is truncated to fit NAME_MAX. */
 static int make_temporary(mrc_writer *self)
 {
     int folder = folder_length(self->path);
@@ -124,8 +127,8 @@ static int make_temporary(mrc_writer *self)
     return descriptor;
 }
 
-/* Returns MERCER_OK for a path whose stat failed with `error` if the file does not exist, or if opening it will report
-   the problem; otherwise fails. */
+/* Handles stat or lstat having failed with errno value `error`. Returns MERCER_OK if the file does not exist, or if
+   opening the file will report the problem; otherwise fails. */
 static mercer_status fail_unseen(mercer_context *context, const char *path, int error)
 {
     if (error == ENOENT || error == ENOTDIR || error == EACCES) return MERCER_OK; /* opening the file reports these */
@@ -145,8 +148,8 @@ static mercer_status resolve(mercer_context *context, const char **path, char ro
     return MERCER_OK;
 }
 
-/* Removes old temporary files before it creates its own one. After a failure *out owns nothing, and cancel has no
-   effect. */
+/* Removes temporary files of killed writers before creating a new one. After a failure *out owns nothing, and cancel
+   has no effect. */
 mercer_status mrc_writer_open(mrc_writer *out, mercer_context *context, const char *path)
 {
     struct stat about;
@@ -230,18 +233,18 @@ mercer_status mrc_writer_write_at(mrc_writer *self, const void *data, int64_t by
     return MERCER_OK;
 }
 
-/* Syncs a folder, which makes renames in it durable. Returns an errno value, 0 on success. */
+/* Syncs a folder, which makes renames in the folder durable. Returns an errno value, or 0 on success. */
 static int sync_folder(const char *path)
 {
     int folder = mrc_sys.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
-    if (folder < 0) return errno == EACCES ? 0 : errno; /* it may be written but not read */
+    if (folder < 0) return errno == EACCES ? 0 : errno; /* a folder may be writable but not readable */
     int error = mrc_sys.fsync(folder) == 0 || errno == EINVAL ? 0 : errno;
     mrc_sys.close(folder);
     return error;
 }
 
-/* Errors of close count, too: network file systems report failed writes there. In every case the memory is released,
-   and a file that was not renamed is removed. */
+/* An error of close is an error of the commit, because network file systems report failed writes in close. In every
+   case the memory is released, and a temporary file that was not renamed is removed. */
 mercer_status mrc_writer_commit(mrc_writer *self)
 {
     int error = !self->direct && mrc_sys.fsync(self->descriptor) != 0 ? errno : 0;
@@ -261,7 +264,7 @@ mercer_status mrc_writer_commit(mrc_writer *self)
     return status;
 }
 
-/* Removes the temporary file before it is unlocked, so that no other writer treats it as abandoned in between. */
+/* The temporary file is removed before close unlocks it, so that no other writer finds it unlocked and removes it. */
 void mrc_writer_cancel(mrc_writer *self)
 {
     if (!self->path) return;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ranges of the scalars in model files, checkpoints and schemas. They are wider than any value that a training run
- * writes, and narrow enough that quotients and counts computed from them stay finite. The functions that set such a
- * scalar check the same range, so that every model that can be created can be read.
+ * Ranges of the scalars in model files, checkpoints and schemas. The ranges contain every value that a training run
+ * writes, and are narrow enough that quotients and counts computed from such scalars stay finite. The functions that
+ * set such a scalar check the same range, so that every model that can be created can be read.
  */
 #ifndef MRC_CORE_NUMBERS_BOUNDS_H
 #define MRC_CORE_NUMBERS_BOUNDS_H

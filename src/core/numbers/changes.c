@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* Elements per piece; a multiple of 4, because normal numbers are drawn from a multiple of 4 on. */
+/* Elements per piece; a multiple of 4, because each call of mrc_random_normals must start at a multiple of 4. */
 enum { PIECE = 128 };
 
 /* ---- Noise --------------------------------------------------------------------------------------------------- */
@@ -33,8 +33,8 @@ static void add_to_halves(uint16_t *x, const float *normals, float sigma)
         x[j] = mrc_half_from_float(mrc_plus_times_f32(mrc_half_to_float(x[j]), sigma, normals[j]));
 }
 
-/* Adds noise to `count` <= PIECE elements of any type. If there are fewer, as at the end of a row, they are copied to a
-   full piece and back. */
+/* Adds noise to `count` <= PIECE elements of any type. An incomplete piece, at the end of a row, is copied to a full
+   piece and back. */
 static void add_to_piece(void *at, int64_t count, mercer_dtype dtype, const float *normals, double sigma)
 {
     int64_t size = mrc_dtype_size(dtype);
@@ -73,8 +73,8 @@ static void move_mirrored(char *to, const char *from, mrc_image_shape image, int
             memcpy(to + (r * w + c) * pixel, from + ((r - down) * w + w - 1 - (c - right)) * pixel, (size_t)pixel);
 }
 
-/* Copies whole lines of the image, which are contiguous, cut by the horizontal shift. A shift sets the row to 0 first,
-   because some pixels then have no source. */
+/* Copies line by line, because the pixels of a line that stay inside the image are contiguous. If there is a shift,
+   `to` is set to 0 first, because some of its pixels have no source. */
 void mrc_move_row(void *to, const void *from, int64_t element_size, mrc_image_shape image, mrc_image_move move)
 {
     int64_t h = image.height, pixel = image.channels * element_size, line = image.width * pixel;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Changes of samples: the parts of an augmentation (data/prepare/augment.h), given their random numbers. The functions
- * here change rows in host memory; change_rows of a backend gives bitwise identical results for rows in device memory.
+ * Changes of samples: the steps of an augmentation (data/prepare/augment.h), for random numbers that the caller
+ * supplies. The functions here change rows in host memory; change_rows of a backend gives bitwise identical results for
+ * rows in device memory.
  *
  *   noise    x_j + sigma z_j              z the numbers of random_normal.h
  *   move     x(r - down, c - right, channel), 0 outside, of the image or of its mirror image
@@ -44,7 +45,8 @@ typedef struct mrc_change {
     const double *shares;        /* MIX: (m) weight l of the first sample per row */
 } mrc_change;
 
-/* Returns the source index of element j of a moved image; -1 if it is outside the image, where values are 0. */
+/* Returns the source index of element j of a moved image; -1 if the source is outside the image, so that element j is
+   0. */
 MRC_HD int64_t mrc_moved_from(mrc_image_shape image, mrc_image_move move, int64_t j)
 {
     int64_t channel = j % image.channels, pixel = j / image.channels;

@@ -14,7 +14,7 @@
 #endif
 
 /* Compute x + y z and x y + z w with every operation rounded. Without the intrinsics the device compiler would fuse
-   them. */
+   multiplications and additions. */
 MRC_HD float mrc_plus_times_f32(float x, float y, float z)
 {
 #if defined(__CUDA_ARCH__)

@@ -10,8 +10,8 @@
  *
  * Permutation: a balanced Feistel network on 2h bits is a bijection of 0 .. 4^h - 1 for any round function; Philox
  * keyed by seed, sequence and round is that function. Values >= n are sent through the network again ("cycle walking")
- * until one is below n, which restricts the bijection to 0 .. n - 1. 4^h < 4 n for large n, so about two walks are
- * expected. Small n use at least 2^8 values and 8 rounds, where tests find no departure from uniformity.
+ * until the result is below n, which restricts the bijection to 0 .. n - 1. 4^h < 4 n for large n, so about two walks
+ * are expected. For small n the network still has 2^8 values; with 8 rounds, tests find no departure from uniformity.
  */
 #include "core/numbers/random.h"
 

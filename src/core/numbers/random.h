@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * core/numbers: random draws, here and, in bulk, in random_normal.h; half precision (half.h); units and monotone
+ * core/numbers: random draws (this header; in bulk: random_normal.h); half precision (half.h); units and monotone
  * transforms of targets (units.h, target_curve.h); class probabilities (softmax.h); augmentation of samples
  * (changes.h); sorting with weights (weighted.h); valid ranges of stored numbers (bounds.h); functions shared by host
  * and GPU (host_device.h).
@@ -13,8 +13,8 @@
 
 #include <stdint.h>
 
-/* A sequence of random numbers. Each use of a seed has its own sequence: choice of rows, of centers, order of
-   batches. */
+/* A sequence of random numbers. Each use of a seed has its own sequence, for example the choice of rows, the choice of
+   centers, and the order of batches. */
 typedef struct mrc_rng {
     uint64_t seed;
     uint64_t sequence;
@@ -30,7 +30,7 @@ int64_t mrc_random_below(mrc_rng rng, uint64_t k, int64_t bound); /* 0 .. bound 
 
 /* Returns the k-th element of a random permutation of 0 .. n - 1, in constant memory and constant expected time. */
 int64_t mrc_random_permutation(mrc_rng rng, int64_t n, int64_t k);
-/* Writes elements first .. first + count - 1 of it to out (count), with up to `threads` threads. */
+/* Writes elements first .. first + count - 1 of that permutation to out (count), on up to `threads` threads. */
 void mrc_random_permutations(int threads, mrc_rng rng, int64_t n, int64_t first, int64_t count, int64_t *out);
 
 #endif

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Normal numbers in bulk, such as hundreds of millions.
+ * Normal numbers in bulk (hundreds of millions).
  *
  *   z = (4 T[a] + 3 T[b]) / 5,   a, b uniform in 0 .. N - 1, N = 4096, from 24 bits of a word
  *
  * T[i] is the mean of a normal number between its quantiles i/N and (i+1)/N,
  *     T[i] = N (phi(q_i) - phi(q_{i+1})),   Phi(q_i) = i/N,
- * scaled to variance 1 and rounded to a multiple of 2^-12. One T approximates a normal distribution by 4,096 steps, the
- * weighted sum of two by 16 million. Its distribution function differs from the normal one by at most 2e-5, and its
- * variance from 1 by at most 1e-4. The largest number is about 5.2. A draw takes two loads and no branch. Arithmetic is
- * in integers up to the last multiplication, so numbers are identical on every machine.
+ * scaled to variance 1 and rounded to a multiple of 2^-12. A single T[a] has a distribution function with 4,096 steps;
+ * the weighted sum z of two has 16 million. The distribution function of z differs from the normal one by at most 2e-5,
+ * and the variance of z from 1 by at most 1e-4. The largest number is about 5.2. A draw takes two loads and no branch.
+ * Arithmetic is in integers up to the last multiplication, so numbers are identical on every machine.
  *
  * Cost: a Philox block for every four numbers. Blocks are computed LANES at a time in loops of constant length, which
  * compilers turn into vector code.
@@ -41,7 +41,7 @@ void mrc_normal_table_init(mrc_normal_table *table)
 {
     const double density_0 = 0.3989422804014327;
     double means[MRC_NORMAL_ATOMS / 2], near = 0, near_density = density_0, squares = 0;
-    for (int i = 0; i < MRC_NORMAL_ATOMS / 2; i++) { /* from the middle outwards, above 0 */
+    for (int i = 0; i < MRC_NORMAL_ATOMS / 2; i++) { /* positive half only, from 0 outwards */
         double far = 0, far_density = 0;             /* the last interval extends to infinity */
         if (i + 1 < MRC_NORMAL_ATOMS / 2) {
             far = upper_quantile(0.5 - (i + 1) / (double)MRC_NORMAL_ATOMS, near);

@@ -44,7 +44,8 @@ double mrc_softmax_ahead(const double *p, int64_t c, int64_t j)
     return sum;
 }
 
-/* Finds the next class by a search for the best one after the last: sets are small, and nothing is allocated. */
+/* Each step searches all classes for the one that ranks next after `last`. Sorting would need memory, and sets are
+   small. */
 int64_t mrc_softmax_set(const double *p, int64_t c, double threshold, int32_t *members)
 {
     int64_t count = 0, last = -1;

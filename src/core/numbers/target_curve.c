@@ -79,7 +79,7 @@ static double interpolate_curve(const double *from, const double *to, int64_t co
     int64_t low = 0, high = count - 1;
     if (!(x > from[0])) return to[0];
     if (x >= from[high]) return to[high];
-    while (high - low > 1) { /* from[low] < x < from[high], or equal to one of them */
+    while (high - low > 1) { /* from[low] <= x < from[high] */
         int64_t middle = low + (high - low) / 2;
         if (from[middle] <= x)
             low = middle;

@@ -8,7 +8,7 @@
  *          largest target.
  *
  * Numbers: log has (c, 1) shifts. rank has (2 c, k), k >= 2: rows 2 j and 2 j + 1 are the values and quantiles of
- * output j. Each row ascends strictly up to some entry; all entries after it are equal to it.
+ * output j. Each row ascends strictly up to some entry, and all later entries equal that entry.
  */
 #ifndef MRC_CORE_NUMBERS_TARGET_CURVE_H
 #define MRC_CORE_NUMBERS_TARGET_CURVE_H
@@ -29,11 +29,11 @@ typedef struct mrc_curve {
 const char *mrc_curve_name(mrc_curve_kind kind);
 bool mrc_curve_find(const char *name, mrc_curve_kind *kind);
 
-/* Checks and copies the numbers for a number of outputs. On failure the curve stays unchanged. */
+/* Checks and copies the numbers of a transform of `outputs` outputs. On failure the curve stays unchanged. */
 mercer_status mrc_curve_set(mrc_curve *curve, mercer_context *context, mrc_curve_kind kind, int64_t outputs,
                             const mercer_matrix *numbers);
 void mrc_curve_clear(mrc_curve *curve, mercer_context *context);
-int64_t mrc_curve_size(const mrc_curve *curve, int64_t outputs); /* returns the total count of its numbers */
+int64_t mrc_curve_size(const mrc_curve *curve, int64_t outputs); /* returns the length of curve->numbers */
 
 /* Compute g and its inverse for output j. */
 double mrc_curve_apply(const mrc_curve *curve, int64_t j, double y);

@@ -6,7 +6,7 @@
 #include "core/memory.h"
 #include "core/numbers/bounds.h"
 
-/* Checks the ranges. Sets *identity to whether all offsets are 0 and all scales 1. */
+/* Checks the ranges of offsets and scales. Sets *identity to whether all offsets are 0 and all scales 1. */
 static mercer_status check_units(mercer_context *context, int64_t outputs, const double *offset, const double *scale,
                                  bool *identity)
 {
@@ -24,7 +24,7 @@ static mercer_status check_units(mercer_context *context, int64_t outputs, const
     return MERCER_OK;
 }
 
-/* Allocates offsets and scales as one block of 2 * outputs numbers, 0 and 1 for a NULL list. */
+/* Allocates offsets and scales as one block of 2 * outputs numbers. A NULL offset means all 0, a NULL scale all 1. */
 static mercer_status make_both(mercer_context *context, int64_t outputs, const double *offset, const double *scale,
                                double **out)
 {
@@ -48,7 +48,7 @@ mercer_status mrc_units_set(mrc_units *units, mercer_context *context, int64_t o
     return MERCER_OK;
 }
 
-/* Units with a curve only get offsets 0 and scales 1, because `offset` marks units that are set. */
+/* If only a curve is set, offsets of 0 and scales of 1 are allocated, because a NULL `offset` marks the identity. */
 mercer_status mrc_units_set_curve(mrc_units *units, mercer_context *context, mrc_curve_kind kind, int64_t outputs,
                                   const mercer_matrix *numbers)
 {

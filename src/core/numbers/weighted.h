@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Ascending sorts: of numbers; of numbers with weights, for quantiles and ranks; of row numbers by a key. */
+/* Sorts in ascending order: numbers; numbers with weights, for quantiles and ranks; row numbers by a key. */
 #ifndef MRC_CORE_NUMBERS_WEIGHTED_H
 #define MRC_CORE_NUMBERS_WEIGHTED_H
 
 #include <stdint.h>
 #include <stdlib.h>
 
-/* Ascending. */
+/* Compares two doubles for qsort, in ascending order. */
 static inline int mrc_double_compare(const void *a, const void *b)
 {
     double left = *(const double *)a, right = *(const double *)b;
@@ -27,7 +27,7 @@ static inline int mrc_weighted_compare(const void *a, const void *b)
     return mrc_double_compare(&((const mrc_weighted *)a)->value, &((const mrc_weighted *)b)->value);
 }
 
-/* Ascending. */
+/* Sorts by value. */
 static inline void mrc_weighted_sort(mrc_weighted *list, int64_t count)
 {
     qsort(list, (size_t)count, sizeof *list, mrc_weighted_compare);
@@ -45,7 +45,7 @@ static inline int mrc_keyed_compare(const void *a, const void *b)
     return order ? order : (left->row > right->row) - (left->row < right->row);
 }
 
-/* Sorts by key; rows with equal keys stay in the order of their numbers. */
+/* Sorts by key; rows with equal keys are sorted by row number. */
 static inline void mrc_keyed_sort(mrc_keyed *list, int64_t count)
 {
     qsort(list, (size_t)count, sizeof *list, mrc_keyed_compare);

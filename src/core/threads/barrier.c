@@ -65,7 +65,7 @@ static bool passed(struct timespec limit)
     return now.tv_sec > limit.tv_sec || (now.tv_sec == limit.tv_sec && now.tv_nsec >= limit.tv_nsec);
 }
 
-/* Waits until the round is complete or the barrier is closed. Must be called with the lock, which is released while
+/* Waits until the round is complete or the barrier is closed. The caller holds the lock, which is released while
    waiting. */
 static void await_barrier(mrc_barrier *self, int64_t round, double patience)
 {
@@ -83,12 +83,12 @@ static void await_barrier(mrc_barrier *self, int64_t round, double patience)
     }
 }
 
-/* Returns the result for a party whose round was not completed. arrived: the party came before the barrier was
+/* Returns the result for a party whose round was not completed. arrived: the party arrived before the barrier was
    closed. */
 static mrc_barrier_result end_of(const mrc_barrier *self, bool arrived, unsigned char *missing,
                                  mrc_exit_message *message)
 {
-    if (arrived && self->silent) { /* the timeout counts, even if a waiting party has left after it */
+    if (arrived && self->silent) { /* report the timeout, even if a party has left since then */
         for (int i = 0; i < self->parties; i++) missing[i] = !self->arrived[i];
         return MRC_BARRIER_TIMEOUT;
     }
@@ -97,8 +97,8 @@ static mrc_barrier_result end_of(const mrc_barrier *self, bool arrived, unsigned
     return MRC_BARRIER_LEFT;
 }
 
-/* The last party to arrive starts the next round and wakes the others, so they recognize the end of their round by its
-   number. A round that is complete counts as passed, even if a party leaves immediately after it. */
+/* The last party to arrive increments `round` and wakes the others, which recognize the end of their round by the
+   changed number. A completed round counts as passed, even if a party leaves immediately afterwards. */
 mrc_barrier_result mrc_barrier_wait(mrc_barrier *self, int party, double patience, unsigned char *missing,
                                     mrc_exit_message *message)
 {

@@ -2,17 +2,18 @@
 /*
  * mrc_parallel_for, on one pool of threads for the whole process.
  *
- * A loop is a struct on its caller's stack. As long as it can use more workers it is in the list of open loops. A
- * thread of the pool that finds it there gets a worker number and takes pieces, one at a time, until none is left. The
- * caller is worker 0 and returns when no thread works on its loop any more. It does all pieces that no thread takes, so
- * concurrent loops, and threads that cannot be started, need no special case.
+ * A loop is a struct on its caller's stack. The list of open loops contains every loop that can use more workers. A
+ * pool thread that joins an open loop gets a worker number and takes pieces, one at a time, until none is left. The
+ * caller is worker 0 and returns when no thread works on its loop any more. The caller does all pieces that no thread
+ * takes, so concurrent loops, and threads that cannot be started, need no special case.
  *
- * Threads are started when a loop can first use them, and stay. A thread without work spins for SPIN_SECONDS, because
- * the next loop usually comes soon, and then sleeps. If there are more threads than processors it sleeps at once:
- * spinning would take a processor from a thread that has work.
+ * Threads are started when a loop can first use them, and exist until exit. A thread without work spins for
+ * SPIN_SECONDS, because the next loop usually comes soon, and then sleeps. If the pool has at least as many threads as
+ * there are processors, threads without work sleep at once: spinning would take a processor from a thread that has
+ * work.
  *
- * A child of fork() has only the thread that called it, so its pool begins empty. If a piece of a loop calls fork(),
- * the child must not continue the loop. The threads are joined at exit, or when the library is unloaded.
+ * A child process has only the thread that called fork(), so the child's pool begins empty. If a piece of a loop calls
+ * fork(), the child must not continue the loop. The threads are joined at exit, or when the library is unloaded.
  */
 #define _POSIX_C_SOURCE 200809L /* pthread_sigmask */
 
@@ -33,8 +34,9 @@ typedef struct loop {
     mrc_work work;
     void *argument;
     int64_t count;
-    atomic_llong next; /* next piece that is not taken yet */
-    /* largest number of workers; number of workers so far without the caller, under the pool's lock */
+    atomic_llong next; /* number of the next piece to take */
+    /* workers: largest number of workers, with the caller; taken: number of pool threads that have joined, under the
+       pool's lock */
     int workers, taken;
     int counted;        /* this loop's contribution to pool.wanted */
     atomic_int helpers; /* pool threads working on this loop; changed under the pool's lock, read without it */
@@ -45,11 +47,11 @@ static struct {
     pthread_mutex_t lock;
     pthread_cond_t work_came, helper_left;
     pthread_t threads[MAX_THREADS];
-    int started;          /* number of threads */
+    int started;          /* number of threads in the pool */
     int asleep;           /* number of sleeping threads */
     int callers_asleep;   /* number of callers asleep until their last helper leaves */
     int wanted;           /* number of helpers that all running loops together could use */
-    loop *open;           /* list of loops that can use more workers */
+    loop *open;           /* list of open loops: loops that can use more workers */
     atomic_int open_now;  /* length of that list; read without the lock while spinning for work */
     atomic_bool ending;   /* the process exits: no new threads */
     bool knows_fork;      /* the handler for forked children is registered; without it no threads are started */
@@ -67,7 +69,8 @@ static void relax(void)
 #endif
 }
 
-/* Spins for up to SPIN_SECONDS until *value is zero (or nonzero, if zero is false); returns whether that happened. */
+/* Spins for up to SPIN_SECONDS until *value is zero (or nonzero, if zero is false). Returns whether it is; returns
+   false early if spinning is not allowed. */
 static bool await_work(atomic_int *value, bool zero)
 {
     double end = 0;
@@ -82,7 +85,8 @@ static bool await_work(atomic_int *value, bool zero)
     return true;
 }
 
-/* Takes pieces until none is left. Helpers stop early at exit; the caller then does the rest. */
+/* Takes pieces until none is left. Helpers (pool threads) stop early at exit; the caller then does the remaining
+   pieces. */
 static void do_pieces(loop *self, int worker)
 {
     int64_t piece;
@@ -90,9 +94,9 @@ static void do_pieces(loop *self, int worker)
         self->work(self->argument, piece, worker);
 }
 
-/* ---- Threads of the pool; all under its lock, which they release while they work or wait ------------------------ */
+/* ---- Threads of the pool ----------------------------------------------------------------------------------------- */
 
-/* Removes a loop from the list of open loops, if it is there. */
+/* Removes a loop from the list of open loops if the list contains it. Called with the pool's lock. */
 static void close_loop(loop *self)
 {
     for (loop **at = &pool.open; *at; at = &(*at)->below) {
@@ -103,7 +107,8 @@ static void close_loop(loop *self)
     }
 }
 
-/* Makes the current thread a worker of a loop. */
+/* Makes the current thread a worker of a loop. Called with the pool's lock, which is released while the thread
+   works. */
 static void help(loop *self)
 {
     int worker = ++self->taken;
@@ -116,8 +121,8 @@ static void help(loop *self)
     if (atomic_fetch_sub(&self->helpers, 1) == 1 && pool.callers_asleep > 0) pthread_cond_broadcast(&pool.helper_left);
 }
 
-/* A thread of the pool: helps open loops, spins for a while if there are none, and sleeps. Its pieces run nested loops
-   serially. */
+/* A thread of the pool: helps open loops, spins for a while if no loop is open, and then sleeps. Loops nested in its
+   pieces run serially. */
 static void *serve_pieces(void *unused)
 {
     (void)unused;
@@ -140,7 +145,7 @@ static void *serve_pieces(void *unused)
     return NULL;
 }
 
-/* Resets the pool in the child of a fork, which has none of its threads. */
+/* Resets the pool in the child of a fork, where the threads of the pool do not exist. */
 static void forget_threads(void)
 {
     pthread_mutex_init(&pool.lock, NULL);

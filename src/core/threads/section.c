@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The section of threads inside BLAS: a count of them. Two events need care, because other threads may be inside:
+ * Counts the threads inside BLAS. Two events need care, because other threads may be inside:
  *
- *   fork()  The child has only the thread that called it. The other threads are subtracted from the count, and the
- *           lock, which one of them might have held, is initialized again.
- *   exit()  OpenBLAS releases its buffers when it is unloaded, and a thread that still uses one would crash. So exit
- *           waits for the threads inside and admits no others.
+ *   fork()  The child has only the thread that called fork(). The other threads are subtracted from the count, and
+ *           the lock, which one of them might have held, is initialized again.
+ *   exit()  OpenBLAS releases its buffers when it is unloaded, and a thread that still uses a buffer would crash. So
+ *           exit waits for the threads inside and admits no further threads.
  */
 #define _POSIX_C_SOURCE 200809L /* pthread_atfork */
 
@@ -66,7 +66,7 @@ end_section(void)
 void mrc_section_enter(void (*open)(bool again))
 {
     pthread_mutex_lock(&section.lock);
-    /* wait until the process ends */
+    /* the process is exiting: block this thread until the process ends */
     while (section.ending && mine == 0) pthread_cond_wait(&section.left, &section.lock);
     if (section.inside++ == 0) {
         open(section.unclosed);
