@@ -106,7 +106,7 @@ static void open_link(void **state, const unsigned char id[MRC_LINK_ID], int ran
     memcpy(&unique, id, sizeof unique);
     config.blocking = 0;
     if (bad_cuda(cudaSetDevice(device), "choosing the GPU", failure) ||
-        bad_cuda(cudaStreamCreateWithFlags(&self->stream, cudaStreamNonBlocking), "a stream", failure) ||
+        bad_cuda(cudaStreamCreateWithFlags(&self->stream, cudaStreamNonBlocking), "creating a stream", failure) ||
         bad_nccl(ncclCommInitRankConfig(&self->comm, ranks, unique, rank, &config), "joining", NULL, failure)) {
         close_link(self, 0);
         return;
@@ -152,7 +152,7 @@ static int poll_link(void *state, mrc_comm_error *failure)
     if (how == ncclInProgress) return 0;
     cudaError_t stream = cudaStreamQuery(self->stream);
     if (stream == cudaErrorNotReady) return 0;
-    return !bad_cuda(stream, "creating a stream", failure);
+    return !bad_cuda(stream, "exchanging data", failure);
 }
 
 /* ---- The table ------------------------------------------------------------------------------------------------ */

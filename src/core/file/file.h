@@ -44,9 +44,9 @@ void mrc_mapping_release(const mrc_mapping *mapping, int64_t offset, int64_t byt
 /*
  * A file that is written under a temporary name in the same folder, .NAME.DIGITS.tmp. The digits are unique among all
  * processes, containers and machines. `commit` makes the file durable and renames it; until then an old file stays
- * unchanged. Opening removes temporary files that killed writers of the same NAME left behind. Symbolic links are
- * followed: the target is replaced. A device or a pipe is written directly. Use: open, write ..., then commit or
- * cancel. Cancel after a failed commit is allowed and does nothing.
+ * unchanged. Opening removes the temporary files of killed writers of the same NAME. Symbolic links are followed: the
+ * target is replaced. A device or a pipe is written directly. Use: open, write ..., then commit or cancel. Cancel after
+ * a failed commit is allowed and does nothing.
  */
 typedef struct mrc_writer {
     mercer_context *context;
