@@ -14,12 +14,12 @@
 #include "core/numbers/random.h"
 #include "data/dataset.h"
 
-/* Random sequences: each use of the seed has its own. */
+/* Sequence numbers for mrc_rng: each use of the seed has its own random sequence. */
 #define MRC_RANDOM_CHOICE  UINT64_C(0x63683031)   /* a permutation of the rows */
 #define MRC_RANDOM_DRAW    UINT64_C(0x63683032)   /* draws with probability proportional to weights */
 #define MRC_RANDOM_ACCEPT  UINT64_C(0x63683033)   /* acceptance of drawn candidates */
-#define MRC_RANDOM_FILL    UINT64_C(0x63683034)   /* a permutation: random rows that fill up the remaining centers */
-#define MRC_RANDOM_WAITS   UINT64_C(0x63683035)   /* waiting times of weighted rows */
+#define MRC_RANDOM_FILL    UINT64_C(0x63683034)   /* a permutation: random rows for the remaining centers */
+#define MRC_RANDOM_WAITS   UINT64_C(0x63683035)   /* waiting times of weighted rows (choose_rows.c) */
 #define MRC_RANDOM_BATCHES UINT64_C(0x6368000000) /* + pass: a permutation of the rows for mini-batches */
 
 /* Input and report of a selection method; the caller has checked the input. */
@@ -31,7 +31,7 @@ typedef struct mrc_center_selection {
     int64_t first;          /* index of the first center that this rank stores */
     bool wide;              /* squared distances need double, as in mrc_search */
     const mercer_center_options
-        *options; /* with all defaults replaced: memory > 0, kernel for rpcholesky, labels and classes for balanced */
+        *options; /* with all defaults filled in: memory > 0, kernel for rpcholesky, labels and classes for balanced */
     mercer_center_report report;
 } mrc_center_selection;
 
@@ -55,8 +55,8 @@ typedef struct mrc_center_request {
     mercer_context *context;
     mrc_center_method method;
     const mercer_matrix *centers; /* output: all p centers, or this rank's share */
-    int64_t p, first;             /* number of centers of all ranks; index of the first one in `centers` */
-    /* with all defaults replaced: memory > 0, kernel for rpcholesky, labels for balanced */
+    int64_t p, first;             /* p: number of centers of all ranks; first: index of the first center in `centers` */
+    /* with all defaults filled in: memory > 0, kernel for rpcholesky, labels for balanced */
     mercer_center_options options;
     mercer_center_report report;
 } mrc_center_request;
@@ -100,17 +100,17 @@ mercer_status mrc_check_range(mercer_context *context, double top, int64_t d, bo
 mercer_status mrc_distances(mrc_backend *backend, double norm, const mercer_matrix *x, const mercer_matrix *z,
                             const mercer_matrix *out);
 /* Computes the median of the nonzero distances between rows. *out is 0 if all sampled rows are equal. */
-enum { MRC_MEDIAN_ROWS = 2000 }; /* number of random rows that it uses if there are more */
+enum { MRC_MEDIAN_ROWS = 2000 }; /* number of random rows used if x has more rows */
 mercer_status mrc_median_distance(mrc_backend *backend, double norm, const mercer_matrix *x, uint64_t seed,
                                   double *out);
-/* Returns the number of rows, up to n, that mrc_median_distance can use within `memory` bytes. row: bytes per row,
-   which count, too. The result is at least about 64. */
+/* Returns the number of rows, up to n, that mrc_median_distance can use within `memory` bytes. row: bytes per row; the
+   rows and their copy count. The result is at least min(n, 57), even if these rows need more memory. */
 int64_t mrc_median_rows(int64_t n, int64_t row, int64_t memory);
 
 /* ---- Methods -------------------------------------------------------------------------------------------------- */
 
-/* k-means (kmeans.c): computes p centers and finally writes those from selection->first on to centers (rows, d), of any
-   dtype. */
+/* k-means (kmeans.c): computes p centers and writes centers selection->first, selection->first + 1, ... to the rows of
+   `centers` (rows, d), of any dtype. */
 mercer_status mrc_kmeans(mrc_center_selection *selection, const mercer_matrix *centers);
 
 /* Randomly pivoted Cholesky (rpcholesky.c): writes the indices of p distinct rows to rows (p). */

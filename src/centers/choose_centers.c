@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Selection of centers by the requested method, from a matrix or from a dataset. Only the rows of a dataset that the
- * method needs and that fit into memory are read.
+ * Selection of centers by the requested method, from a matrix or from a dataset. If the rows come from a dataset, only
+ * the rows that the method needs are read, and at most as many as fit into memory.
  */
 #include "centers/center_selection.h"
 
@@ -48,7 +48,7 @@ static mercer_status check_bytes(mercer_context *context, const mercer_matrix *c
     return MERCER_OK;
 }
 
-/* Copies the listed rows of X to `centers`, rounded to their type. rows NULL: the first rows. */
+/* Copies the listed rows of X to `centers`, rounded to the dtype of `centers`. rows NULL: the first rows. */
 static mercer_status copy_rows(mercer_context *context, const mercer_matrix *centers, const mercer_matrix *X,
                                const int64_t *rows)
 {
@@ -106,7 +106,8 @@ mercer_status mrc_choose_centers(mrc_center_request *request, const mercer_matri
 
 /* ---- From a dataset -------------------------------------------------------------------------------------------- */
 
-/* LABELS_BYTES: size of a block of samples that are computed for their labels only. For the others see count_part. */
+/* LABELS_BYTES: size of a block of samples that are computed only for their labels. KMEANS_ROWS and KMEANS_LEAST are
+   explained at count_part. */
 enum { LABELS_BYTES = 1 << 20, KMEANS_ROWS = 512, KMEANS_LEAST = 65536 };
 
 /* Computes the class of every sample, for datasets that do not store labels. */
@@ -140,7 +141,7 @@ static mercer_status read_rows(const mercer_dataset *dataset, const mercer_prepr
     return mercer_dataset_read(dataset, out, NULL, NULL, preprocess, rows, 0);
 }
 
-/* Chooses centers by random or balanced, and reads only the rows that become centers. */
+/* Chooses centers by method random or balanced, and reads only the rows that become centers. */
 static mercer_status choose_few(mrc_center_request *request, mercer_dataset *dataset,
                                 const mercer_preprocess *preprocess, int64_t *rows)
 {
@@ -166,9 +167,9 @@ static mercer_status choose_few(mrc_center_request *request, mercer_dataset *dat
 }
 
 /*
- * Returns the number of rows for kmeans or rpcholesky: as many as fit in half of the memory. For rpcholesky the other
- * half must hold p numbers per row; for kmeans the number is limited to 512 per center, about what its default
- * mini-batches take in total, or to 65,536 if that is more.
+ * Returns the number of rows for kmeans or rpcholesky: as many as fit in half of the memory limit. For rpcholesky the
+ * other half must hold p numbers per row. For kmeans the number is at most 512 per center (all default mini-batches
+ * together use about as many), or 65,536 if that is more.
  */
 static int64_t count_part(const mrc_center_request *request, const mercer_dataset *dataset,
                           const mercer_preprocess *preprocess)
@@ -197,8 +198,8 @@ static mercer_status choose_from_part(mrc_center_request *request, mercer_datase
     return mrc_choose_centers(request, &part);
 }
 
-/* Runs kmeans or rpcholesky on all rows, unchanged. Both need one matrix, so rows in several files are copied
-   to one. */
+/* Runs kmeans or rpcholesky on all rows, unchanged. Both methods need all rows in one matrix, so rows from several
+   files are copied to a new matrix. */
 static mercer_status choose_from_all(mrc_center_request *request, mercer_dataset *dataset)
 {
     MRC_TRY(mrc_dataset_check(dataset));

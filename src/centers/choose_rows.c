@@ -4,7 +4,7 @@
  *
  *   random      the first p of a random permutation of 0 .. n - 1
  *   balanced    in the order of the same permutation, the first min(n_c, L) rows of each class c, which has n_c rows;
- *               L is the largest number that gives at most p rows; the first surplus rows make up the difference
+ *               L is the largest number that gives at most p rows; the first surplus rows fill up to p
  *   by weights  row i waits for an exponential time with rate w_i, -log(1 - u_i) / w_i with u_i uniform in [0, 1); the
  *               first p to arrive are chosen: draws without replacement, in proportion to the remaining weights
  *   weighted    row i with probability w_i / sum w: the first i with w_0 + ... + w_i > u sum w, u uniform in [0, 1)

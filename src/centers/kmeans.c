@@ -14,21 +14,22 @@
  *                poor early centers are forgotten, and many later rows are averaged. E is measured on batches that have
  *                not been used yet.
  *
- * A center without rows (N_j < 1/64) moves to the row that is farthest from its center, the next one to the second
- * farthest, and so on, which lowers E. If all distances are 0, the center stays where it is.
+ * Centers without rows (N_j < 1/64) are moved to rows, which lowers E. The first such center moves to the row with the
+ * largest distance to its nearest center, the next to the row with the second largest distance, and so on. If all
+ * distances are 0, the center stays where it is.
  *
  * One thread sums the rows of a cluster in double, in their order, so that results are bitwise identical for any number
- * of threads. If X is bytes, distances to centers rounded to bytes are used as long as that is harmless: they are exact
- * integers and several times as fast. Rounding moves a center by a squared distance of d/12 on average, which must be
- * at most 1/1000 of E.
+ * of threads. If X is u8, the search uses centers rounded to u8 as long as rounding is harmless: distances are then
+ * exact integers, and the search is several times as fast. Rounding moves a center by a squared distance of d/12 on
+ * average, which must be at most 1/1000 of E.
  *
- * Defaults: Lloyd for up to 65,536 rows or 32 per center. It makes n / (12 p) rounds, but 3 to 20, because centers with
- * fewer rows converge sooner. For more rows, 30 batches of 16 rows per center, which reach the same E as Lloyd with far
- * fewer rows.
+ * Defaults: Lloyd for up to 65,536 rows or 32 rows per center. It makes n / (12 p) rounds, but at least 3 and at most
+ * 20, because centers with fewer rows converge sooner. For more rows, 30 mini-batches of 16 rows per center, which
+ * reach the same E as Lloyd with far fewer rows.
  *
- * On a device the current rows are stored once for all searches if they take at most a quarter of its free memory;
- * means are computed on the host. Centers equal those of a host backend, except if rounding decides between two nearly
- * equidistant centers.
+ * On a device the current rows are stored once for all searches if they take at most a quarter of the device's free
+ * memory; means are computed on the host. Centers equal those of a host backend, except if rounding decides between two
+ * nearly equidistant centers.
  *
  * Cost of a round with m rows: 2 m p d flops for the search, m d additions. Memory: p d numbers, 32 m bytes, and m d
  * for the rows of a mini-batch.
@@ -52,8 +53,8 @@ enum {
     LLOYD_SHARE = 12, /* rounds: n / (12 p), between 3 and 20 */
     BYTES_PER_ROW = 32
 };
-/* Lloyd ends when E decreases by less than this share; limit of the rounding error relative to E; weight below which a
-   center counts as empty. The top of the file explains all three. */
+/* TOLERANCE: Lloyd ends when E decreases by at most this share. ROUNDING_SHARE: limit of the rounding error relative to
+   E. EMPTY: a center with a smaller weight counts as empty. The top of the file explains all three. */
 static const double TOLERANCE = 1e-4;
 static const double ROUNDING_SHARE = 1e-3;
 static const double EMPTY = 1.0 / 64;
@@ -62,7 +63,7 @@ mercer_status mrc_kmeans_notify(mrc_kmeans_state *self, int64_t done, double err
 {
     const mercer_center_options *options = self->selection->options;
     bool enough = mrc_progress(options->progress, options->progress_user, "centers", done, self->rounds + 1, error);
-    /* also without a callback here: another rank may have one */
+    /* also without a callback on this rank: another rank may have a callback */
     if (self->selection->comm) MRC_TRY(mrc_comm_any(self->selection->comm, enough, &enough));
     if (enough) self->stopped = true;
     return MERCER_OK;
@@ -98,7 +99,7 @@ static mercer_dtype real_type(const mrc_center_selection *selection)
     return selection->wide || selection->x->dtype == MERCER_F64 ? MERCER_F64 : MERCER_F32;
 }
 
-/* Returns the bytes that do not depend on the number of rows per round. */
+/* Returns the bytes of the buffers whose size does not depend on the number of rows per round. */
 static int64_t fixed_bytes(const mrc_kmeans_state *self)
 {
     int64_t real = mrc_dtype_size(real_type(self->selection)), bytes = self->selection->x->dtype == MERCER_U8;
@@ -178,8 +179,8 @@ static mercer_status bring_rows(mrc_kmeans_state *self)
     return self->backend->ops->copy(self->backend, &self->on_device, &self->x);
 }
 
-/* Makes the next `count` rows in random order the current ones. After all rows of X it starts again in another order.
-   Lloyd always uses X. */
+/* Makes the next `count` rows in random order the current rows. When all rows of X have been taken, it continues with
+   all rows in another random order. For Lloyd the current rows are always X. */
 static mercer_status take_rows(mrc_kmeans_state *self, int64_t count)
 {
     uint64_t seed = self->selection->options->seed;
@@ -242,7 +243,7 @@ static void reseed_empty(mrc_kmeans_state *self, int64_t *counts)
         if (!(self->distances[row] > 0)) return; /* all other distances are 0 too */
         counts[self->nearest[row]]--;
         counts[j]++;
-        self->weights[j] = 0; /* its earlier rows belong to its old position */
+        self->weights[j] = 0; /* earlier rows belong to the old position of the center */
         self->nearest[row] = (int32_t)j;
         self->distances[row] = 0;
         self->selection->report.reseeded++;
@@ -283,8 +284,8 @@ void mrc_kmeans_update(mrc_kmeans_state *self, double keep)
     memset(starts, 0, (size_t)(p + 1) * sizeof *starts);
     for (int64_t i = 0; i < self->x.rows; i++) counts[self->nearest[i]]++;
     reseed_empty(self, counts);
-    /* Stable counting sort: counts become start positions, which advance with every row. At the end each one is the
-       start of the next center's rows. */
+    /* Stable counting sort: counts become start positions, which advance with every row. At the end counts[j], which is
+       starts[j + 1], is the start of the rows of center j + 1. */
     int64_t sum = 0;
     for (int64_t j = 0; j < p; j++) {
         int64_t count = counts[j];

@@ -13,7 +13,8 @@ typedef struct mrc_kmeans_state {
     int64_t rounds; /* largest number of rounds */
     bool lloyd;     /* Lloyd: each round uses all rows */
     int64_t batch;  /* rows per round */
-    /* capacity of buffers in rows: those of a round, or those that seeds are drawn from if these are more */
+    /* capacity of buffers in rows: the number of rows of a round, or of rows that seeds are drawn from, whichever is
+       larger */
     int64_t capacity;
     int64_t seen; /* number of rows taken by mini-batches so far */
     bool stopped; /* the progress callback has requested a stop */
@@ -51,7 +52,7 @@ void mrc_kmeans_update(mrc_kmeans_state *self, double keep);
    results. */
 mercer_status mrc_kmeans_search(mrc_kmeans_state *self, const mrc_search *search, int32_t *nearest, double *distances);
 
-/* Calls the progress callback, and sets `stopped` if that of any rank requests a stop. */
+/* Calls the progress callback, and sets `stopped` if the callback of any rank requests a stop. */
 mercer_status mrc_kmeans_notify(mrc_kmeans_state *self, int64_t done, double error);
 
 #endif

@@ -21,7 +21,7 @@
 #include "core/matrix.h"
 #include "core/memory.h"
 
-enum { MOST_CANDIDATES = 240 }; /* at most one tile of the fused search */
+enum { MOST_CANDIDATES = 240 }; /* candidates of a round; they fit one tile of the fused search */
 
 typedef struct seeding {
     mrc_kmeans_state *all;
@@ -52,8 +52,8 @@ static mercer_status update_distances(seeding *self, const mercer_matrix *points
     return MERCER_OK;
 }
 
-/* Considers candidates in turn and moves accepted ones to the front. Returns their number, at least 1: the first
-   candidate is always accepted. */
+/* Considers candidates in turn and appends the accepted candidates to the seeds. Returns the number of accepted
+   candidates, at least 1: the first candidate is always accepted. */
 static int64_t accept_candidates(seeding *self, int64_t count)
 {
     mrc_kmeans_state *all = self->all;

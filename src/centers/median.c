@@ -4,14 +4,14 @@
  *
  *   median of { |x_i - x_j| : i < j, |x_i - x_j| > 0 }      over min(n, 2000) random rows of X (n, d), in double
  *
- * |.| is the norm of the kernel's distance, because a bandwidth is measured in it.
+ * |.| is the norm of the kernel's distance, because the bandwidth scales distances in this norm.
  *
  * Equal rows carry no information about the scale, so distances of 0 are left out. The median of an even number of
  * distances is the mean of the two in the middle. Cost: at most 2000^2 d flops; memory: 4 * 2000^2 bytes for the pairs,
  * and a strip of distances.
  *
  * The k-th smallest value is found without sorting: non-negative doubles have the same order as their bit patterns, so
- * its bytes are found one after the other from histograms, in 8 passes over the distances.
+ * the bytes of the k-th value are found one after the other from histograms, in 8 passes over the distances.
  */
 #include "centers/center_selection.h"
 

@@ -12,7 +12,7 @@
  *   F <- [F, (K(X,T) - F F_T') L^-T]    new columns of F                    (n, p) working precision
  *
  * Symbols: X (n, d), F (n, k) after k pivots. Cost: n p kernel values, n p^2 flops, p b^2 for H. Memory: n p numbers.
- * If they do not fit, a random part of the rows replaces X: as many as fit, at least p.
+ * If F does not fit into memory, a random subset of the rows replaces X: as many rows as fit, at least p.
  *
  * A residual below the rounding error of F (1e-5 of the diagonal in float, 1e-12 in double) counts as 0. If all
  * residuals are 0, the numerical rank of K(X,X) is below p, and random rows become the remaining centers.
@@ -57,7 +57,8 @@ static mercer_dtype real_type(const mrc_center_selection *selection)
     return selection->x->dtype == MERCER_F64 ? MERCER_F64 : MERCER_F32;
 }
 
-/* Sets n to the number of rows that fit in memory: all rows, or as many as fit with a copy of each row. */
+/* Sets n to the number of rows to use: all rows, or if these do not fit in memory, as many as fit together with their
+   copies. Fails if fewer than p rows fit. */
 static mercer_status choose_part(pivoting *self)
 {
     const mercer_matrix *x = self->selection->x;
@@ -144,8 +145,8 @@ static mercer_status residual_block(pivoting *self, const int64_t *rows, int64_t
     return backend->ops->gemm(backend, &job);
 }
 
-/* Accepts candidates in turn and computes L over the accepted ones. Moves these to the front of rows; returns their
-   number. */
+/* Accepts candidates in turn and computes L over the accepted candidates. Moves the accepted candidates to the front of
+   rows; returns their number. */
 static int64_t accept_pivots(pivoting *self, int64_t *rows, int64_t count)
 {
     double *h = self->h.data, *l = self->l.data;
@@ -249,7 +250,7 @@ static mercer_status begin_pivoting(pivoting *self, double *trace)
     return MERCER_OK;
 }
 
-/* Makes rounds until there are p pivots or all residuals are 0. */
+/* Runs rounds until p pivots are found or all residuals are 0. */
 static mercer_status draw_pivots(pivoting *self)
 {
     const mercer_center_options *options = self->selection->options;
