@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The cross-validated error of kernel ridge regression, with all folds from one factorization. K is the kernel matrix
- * of all n rows, with rows and columns multiplied by the square roots of the weights, and Y likewise; w is the total
- * weight times 1 - 1 / folds; I_v has the columns of the identity for the rows of fold v:
+ * of all n rows, with rows and columns multiplied by the square roots of the weights. Y has the targets, with rows
+ * multiplied likewise. l is the ridge, and w is the total weight times 1 - 1 / folds. I_v has the columns of the
+ * identity for the rows of fold v:
  *
  *   L L' = K + (l w + 1e-10 tr(K) / n) I      F_v = L^-1 I_v      t = L^-1 Y      Y_v - f_v = (F_v' F_v)^-1 F_v' t
  *
- * F_v' F_v is the diagonal block of the inverse at v, which gives the residual of a fit without these rows (the
- * leave-one-out identity for blocks). Rows of F_v before fold v are 0. Cost per ridge: 2 n^3 / 3 + n^3 / (2 folds)
- * flops; one fit per fold would take folds n^3 / 3. Memory: 2 n^2 + (n + n_v) n_v doubles.
+ * F_v' F_v is the diagonal block of the inverse for the rows of fold v. It gives the residual of a fit without these
+ * rows (the leave-one-out identity for blocks). Rows of F_v before fold v are 0. Cost per ridge: 2 n^3 / 3 + n^3 / (2
+ * folds) flops; one fit per fold would take folds n^3 / 3. Memory: 2 n^2 + (n + n_v) n_v doubles.
  */
 #include "search/small_fits.h"
 
@@ -75,8 +76,8 @@ static mercer_status fit_fold(const validation *self, double penalty, bool *solv
     return backend->ops->triangular_solve(backend, &self->factor, false, &self->t);
 }
 
-/* Adds to *sum the squared residuals of the fold that begins at row a and has k rows. Only rows of F_v from a on are
-   computed, because the others are 0. */
+/* Adds to *sum the squared residuals of the fold that begins at row a and has k rows. Only rows a, a + 1, ... of F_v
+   are computed, because all rows before a are 0. */
 static mercer_status add_fold(const validation *self, int64_t a, int64_t k, double *sum, bool *solved)
 {
     mrc_backend *backend = self->backend;

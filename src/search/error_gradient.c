@@ -5,11 +5,12 @@
  *   A, B     training rows (n) and held-out rows, m in total; the centers Z are the first p rows of A
  *   M        K_A' K_A + l n K_ZZ,   alpha = M^-1 K_A' Y_A,   E = |K_B alpha - Y_B|^2 / (|B| c)
  *
- * With R = 2 (K_B alpha - Y_B) / (|B| c) and U = M^-1 K_B' R a change dK of the kernel values changes E by
+ * where l is the ridge, |B| the number of held-out rows, and c the number of outputs. With R = 2 (K_B alpha - Y_B) /
+ * (|B| c) and U = M^-1 K_B' R, a change dK of the kernel values changes E by
  *
  *   dE = R' dK_B alpha + (Y_A - K_A alpha)' dK_A U - (K_A U)' dK_A alpha - l n U' dK_ZZ alpha     (summed over outputs)
  *
- * Z are rows of A, so dE = sum_ij W_ij dK_ij over the rows i of A and B, W = q alpha' + t u', with
+ * Z are rows of A, so dE = sum_ij W_ij dK_ij over the rows i of A and B, W = q alpha' + t U', with
  *
  *   q = -K_A U - l n U (rows of Z) on A, R on B        t = Y_A - K_A alpha on A, 0 on B
  *
@@ -23,7 +24,7 @@
  *   exponent dE/dgamma = sum_ij W_ij (K(gamma + h) - K(gamma - h))_ij / 2 h. h = 1e-3 has an error of h^2 / 6 times the
  *   third derivative of K, far below the noise of a draw, and costs two more evaluations of the function.
  *
- * Weighted rows: K and Y are multiplied by the square roots of the weights, q and t once more.
+ * Weighted rows: K and Y are multiplied by the square roots of the weights; q and t are multiplied by them once more.
  *
  * Host backends compute the distances once and evaluate K, psi and the two shifted exponents from them.
  *
@@ -45,7 +46,7 @@
    smaller slopes for exponents of at least 0.5. */
 #define LARGEST_SLOPE  1e12
 #define LARGEST_JITTER 1e-5 /* upper bound of the jitter of the equations */
-/* number of parts in which rows are summed; fixed, so that results do not depend on the number of threads */
+/* number of partial sums over rows; fixed, so that results do not depend on the number of threads */
 enum { PARTS = 16 };
 
 /* ---- Buffers ----------------------------------------------------------------------------------------------------- */
@@ -262,8 +263,8 @@ static mercer_status find_scales(const mrc_gradient_buffer *self, const mercer_k
     return MERCER_OK;
 }
 
-/* The computation of V from W and the slopes, in host memory. Rows are summed in PARTS parts, so that sums do not
-   depend on the number of threads. */
+/* Arguments of form_pairs, which computes V from W and the slopes in host memory. Rows are summed in PARTS parts, so
+   that sums do not depend on the number of threads. */
 typedef struct pair_job {
     mercer_matrix w, psi, v; /* (m, p) */
     double *rows, *columns;  /* (m), (PARTS, p): halved row and column sums */

@@ -11,7 +11,8 @@
    centers. */
 typedef struct mrc_draw {
     mercer_matrix x; /* (m, d) f32 or f64: scaled or mapped points, the kernel's arguments */
-    /* (m, k), type of x: points before the map. Without data the gradient is with respect to scales, not to a map */
+    /* (m, k), type of x: points before the map. If data is NULL, the gradient is with respect to scales instead of a
+       map */
     mercer_matrix plain;
     mercer_matrix y;       /* (m, c) f64 */
     const double *weights; /* (m) row weights, host memory; NULL: all 1 */
@@ -21,7 +22,8 @@ typedef struct mrc_draw {
 typedef struct mrc_gradient_buffer {
     mrc_backend *backend;
     int64_t m, n, p, d, c; /* rows, training rows, centers, features, outputs */
-    /* (m, p) type of the points: sums whose function the kernel is, such as squared distances; host backends only */
+    /* (m, p) type of the points: the argument of the kernel function, such as the squared distance; host backends
+       only */
     mercer_matrix sums;
     mercer_matrix k, y;            /* (m, p), (m, c): K and Y, scaled by the square roots of the weights */
     mercer_matrix w, other;        /* (m, p) type of the points: W; kernel values, later slopes */

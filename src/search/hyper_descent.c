@@ -15,8 +15,8 @@
  * Adam's steps do not depend on the size of a gradient, so a factor can change by e^(rate T / 2), about two powers of
  * ten, in 60 steps.
  *
- * With few rows, all draws contain much the same noise, and the descent would fit it. So a prior is added, E (1 + P /
- * n) for n distinct rows, with
+ * With few rows, all draws contain much the same noise, and the descent would fit it. So the descent minimizes E (1 + P
+ * / n) for n distinct rows, with the prior
  *
  *   P = 2.5 sum_k (s_k - mean s)^2 + 50 sum_ij (B_ij - b I_ij)^2 / b^2        s = log c,  b = tr(B) / features
  *
@@ -41,8 +41,8 @@
 #include <math.h>
 #include <string.h>
 
-/* Rates per step, chosen with a prototype of this method on ten tables: for logarithms of factors, for entries of a map
-   relative to their size, for the logit of the exponent, for the logarithm of the ridge. */
+/* Rates per step, chosen on ten tables. Each is the rate of one kind of parameter: logarithms of factors, entries of a
+   map relative to their size, the logit of the exponent, the logarithm of the ridge. */
 #define RATE_SCALE    0.25
 #define RATE_MAP      0.10
 #define RATE_EXPONENT 0.10
@@ -58,15 +58,16 @@
 enum { EXPONENT_PERIOD = 2 };
 
 #define PI 3.14159265358979323846
-/* Adam's decay rates for the mean of the gradient and of its square: the values of the paper for the first; .99 instead
-   of .999 for the second, because there are only 16 to 150 steps. */
+/* Adam's decay rates for the mean of the gradient (MOMENTUM) and of its square (SQUARES). MOMENTUM is the value of the
+   paper. SQUARES is .99 instead of .999, because there are only 16 to 150 steps. */
 #define MOMENTUM  0.9
 #define SQUARES   0.99
 #define SMOOTHING 0.8 /* factor of the exponential smoothing of the reported error */
 /* limit of a factor's logarithm: beyond e^14 a coordinate has no effect or dominates all others */
 #define LARGEST_LOG 14.0
 
-/* Ranges of exponents in norm 1 and norm 2. Below them kernels are so peaked that none of the tables tried improved. */
+/* Ranges of exponents in norm 1 and norm 2. Kernels with smaller exponents are so peaked that they improved none of the
+   tables tried. */
 #define L1_LEAST 0.4
 #define L1_MOST  1.0
 #define L2_LEAST 0.6
@@ -126,7 +127,7 @@ static double exponent_slope(const mercer_kernel *kernel, double parameter)
 
 /* ---- Draws ------------------------------------------------------------------------------------------------------- */
 
-/* The buffers of a descent. */
+/* Buffers of a descent. */
 typedef struct workspace {
     const mrc_descent *task;
     mrc_backend *backend;
@@ -143,13 +144,14 @@ typedef struct workspace {
     double *map_slope;         /* (k, features) dE/dA */
 } workspace;
 
-/* Units first .. first + count - 1 in random order, whose positions next .. end - 1 are still to be drawn. */
+/* A random order of the units first .. first + count - 1. Positions next .. end - 1 of this order are still to be
+   drawn. */
 typedef struct unit_order {
     mrc_rng rng;
     int64_t first, count, next, end;
 } unit_order;
 
-/* Writes the numbers of `wanted` rows to `out`: those of the next units. If these have fewer rows, rows are
+/* Writes `wanted` row numbers to `out`: the rows of the next units in order. If the units have fewer rows, rows are
    repeated. */
 static void draw_units(const mrc_descent_rows *rows, unit_order *units, int64_t wanted, int64_t *out)
 {
@@ -162,9 +164,9 @@ static void draw_units(const mrc_descent_rows *rows, unit_order *units, int64_t 
     for (int64_t i = drawn; i < wanted && drawn > 0; i++) out[i] = out[i % drawn];
 }
 
-/* Draws the rows of a step. With times, training rows come from the units before a random cut and held-out rows from
-   those after it. Otherwise both come from one random order, and its last unit is reserved for the held-out rows, in
-   case the others have too few rows to leave any. */
+/* Draws the rows of a step. If rows have times, training rows come from units before a random cut, and held-out rows
+   from units after the cut. Otherwise both come from one random order of units. The last unit of that order is reserved
+   for held-out rows, because the training rows may use up all other units. */
 static void draw_numbers(workspace *self, int step)
 {
     const mrc_descent_rows *rows = self->task->rows;
@@ -290,7 +292,7 @@ static void add_prior(const mrc_descent *task, const double *values, double erro
                 PRIOR_MAP * share * (map[i * d + j] - (i == j ? diagonal : 0)) / (diagonal * diagonal);
 }
 
-/* With a given bandwidth: rescales the factors and the map to that bandwidth. */
+/* If a bandwidth is given, rescales the factors and the map to that bandwidth. */
 static void hold_bandwidth(const mrc_descent *task, double *values)
 {
     const mrc_descent_space *space = task->space;
@@ -304,8 +306,8 @@ static void hold_bandwidth(const mrc_descent *task, double *values)
     for (int64_t i = 0; i < entries; i++) map[i] *= sqrt(d / square) / h;
 }
 
-/* With a given bandwidth: removes the component of the gradient along that rescaling, which hold_bandwidth would undo
-   and which would distort Adam's moments. */
+/* If a bandwidth is given, removes the component of the gradient that changes the bandwidth. hold_bandwidth would undo
+   such a change, and the component would distort Adam's moments. */
 static void project_slope(const mrc_descent *task, const double *values, double *slope)
 {
     int64_t k = count_factors(task->space), entries = count_entries(task->space);
@@ -380,7 +382,8 @@ static mercer_status open_rows(workspace *self, mrc_scope *scope, const mercer_m
     return backend->ops->copy(backend, out, rows);
 }
 
-/* Allocates the buffers. Training rows and held-out rows share small tables in the ratio 3 : 2. */
+/* Allocates the buffers. Small tables are divided between training rows and held-out rows of a draw in the ratio 3 :
+   2. */
 static mercer_status open_workspace(workspace *self, mrc_scope *scope, int64_t count)
 {
     static const char what[] = "rows of the search";

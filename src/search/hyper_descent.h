@@ -18,8 +18,9 @@ typedef enum mrc_descent_kind {
 typedef struct mrc_descent_rows {
     mercer_matrix y;       /* (n, c) f64, host memory */
     const double *weights; /* (n); NULL: all 1 */
-    const int64_t *order;  /* row numbers, sorted by unit: those of unit u are at start[u] .. start[u + 1] - 1 */
-    const int64_t *start;  /* (units + 1) */
+    /* row numbers, sorted by unit: entries start[u] .. start[u + 1] - 1 are the rows of unit u */
+    const int64_t *order;
+    const int64_t *start; /* (units + 1) */
     int64_t units;
     int64_t different; /* number of distinct rows, or of groups */
     /* Cut points in time: a draw takes its training rows from the units before one of the cuts and its held-out rows
@@ -28,7 +29,7 @@ typedef struct mrc_descent_rows {
     int64_t cut_count; /* 0: the rows have no times */
 } mrc_descent_rows;
 
-/* What descents in one norm learn, and the points that they use. */
+/* Parameters that descents in one norm learn, and the points that these descents use. */
 typedef struct mrc_descent_space {
     int norm; /* 1 or 2 */
     mrc_descent_kind kind;
@@ -36,7 +37,7 @@ typedef struct mrc_descent_space {
     const int64_t *feature; /* (k) feature that each coordinate is a copy of; used with a map only */
     int64_t features;       /* number of features, copies not counted */
     mercer_kernel kernel;   /* kernel to start from, with bandwidth 1 */
-    bool learns_exponent;   /* of an exppower kernel */
+    bool learns_exponent;   /* the exponent of an exppower kernel is learned */
 } mrc_descent_space;
 
 typedef struct mrc_descent {
@@ -62,13 +63,13 @@ typedef struct mrc_descent_state {
     double *values, *before; /* current parameters, and those of the last accepted step */
     double *mean, *square;
     double step;  /* number of completed steps */
-    double rate;  /* factor of all rates: 1, halved after a rejected step */
+    double rate;  /* factor of all rates, at most 1; halved after a rejected step */
     double error; /* smoothed held-out error; NaN: none yet */
 } mrc_descent_state;
 
 /* Returns the number of parameters. */
 int64_t mrc_descent_count(const mrc_descent_space *space);
-/* Runs the steps after those of the state. Sets *stopped if the callback stopped the descent. */
+/* Runs the steps that the state has not completed yet. Sets *stopped to whether the callback stopped the descent. */
 mercer_status mrc_descent_run(const mrc_descent *task, mrc_descent_state *state, bool *stopped);
 
 /* Convert between the exponent of an exppower kernel and its parameter in the descent, a logit. */

@@ -7,14 +7,14 @@
  *   3  norm 1 continued with larger draws, or 4 norm 2 continued, whichever is better on held-out rows
  *   5  the final ridge: small fits to more rows, with three numbers of centers, scored on the held-out rows
  *
- * With a given kernel its norm selects stage 1 or 2. A given bandwidth fixes the mean of s, or the size of A. Descents
- * do not use these held-out rows; the rows that they hold out in each draw are training rows. Tables of fewer than
- * 2,000 rows have none: descents draw from all rows, and stage 5 is cross-validated.
+ * If a kernel is given, its norm selects stage 1 or 2. A given bandwidth fixes the mean of s, or the size of A.
+ * Descents do not use these held-out rows; the rows that they hold out in each draw are training rows. Tables of fewer
+ * than 2,000 rows have no held-out rows: descents draw from all rows, and stage 5 is cross-validated.
  *
  * With folds and more than STEP_ROWS rows, the number of steps is reduced in proportion to 1 / rows, so that a search
  * with 1,000 rows takes half a second. This increases errors by 1 % on samples of 1,000 rows of the eight tables of
- * docs/tables.md. From ALL_STEPS_ROWS rows on all steps are made: fewer reduced the R2 of kin40k by .006 with 1,300 and
- * 1,900 rows.
+ * docs/tables.md. Tables of ALL_STEPS_ROWS rows or more get all steps: with fewer steps the R2 of kin40k was lower by
+ * .006 for samples of 1,300 and 1,900 rows.
  */
 #include "search/search_parts.h"
 
@@ -28,14 +28,14 @@
 #include <math.h>
 #include <string.h>
 
-/* LEAST_UNITS: smallest number of distinct rows or groups to search. MAP_ROWS: distinct rows per feature from which a
-   map is learned; with fewer, its squared number of entries fits noise. */
+/* LEAST_UNITS: smallest number of distinct rows or groups to search. MAP_ROWS: smallest number of distinct rows per
+   feature to learn a map; with fewer rows, the d^2 entries of the map would fit noise. */
 enum { LEAST_UNITS = 50, STEP_ROWS = 500, ALL_STEPS_ROWS = 1200, MAP_ROWS = 20 };
 /* SEQUENCE: the first random sequence of the descents ("desc"). MEDIAN_ROWS: rows of the median distance, an initial
    guess that the descent corrects. POSSIBLE_ROWS: evenly spaced rows in which LEAST_UNITS units must be found. */
 enum { SEQUENCE = 0x64657363, MEDIAN_ROWS = 500, POSSIBLE_ROWS = 4096 };
 #define FIRST_RIDGE 1e-4 /* ridge per unit of sample weight at the start of a descent */
-/* largest ratio of errors up to which a map is preferred to weights: it gains more from the remaining steps */
+/* largest ratio of errors up to which a map is preferred to weights: a map gains more from the remaining steps */
 #define HEAD_START 1.01
 /* smallest weight of a copy at the start of a map, so that the descent can still increase it */
 #define LEAST_WEIGHT   0.05
@@ -64,14 +64,14 @@ static mercer_status open_rows(mrc_searcher *self)
 /* Index of the first stage with larger draws, counted from 0: stages LARGE and LARGE + 1 continue stages 0 and 1. */
 enum { LARGE = 2 };
 
-/* Returns whether a kernel is given that has this norm; every norm other than 1 counts as 2. */
+/* Returns whether a kernel is given and has this norm; every norm other than 1 counts as 2. */
 static bool is_given(const mrc_search_task *task, int norm)
 {
     return task->kernel && (mrc_kernel_norm(task->kernel) == 1) == (norm == 1);
 }
 
-/* Returns which parameters the search learns in a norm: one scale if a metric is given, a linear map in norm 2 if there
-   are enough rows for it, else a scale per coordinate. */
+/* Returns the kind of parameters that the search learns in a norm: one scale if a metric is given, a linear map in norm
+   2 if features are few and rows are enough, else a scale per coordinate. */
 static mrc_descent_kind choose_kind(const mrc_searcher *self, int norm)
 {
     const mercer_preprocess *given = self->task->preprocess;
@@ -80,8 +80,8 @@ static mrc_descent_kind choose_kind(const mrc_searcher *self, int norm)
     return norm == 1 || d > MRC_MAP_FEATURES || self->rows.different < MAP_ROWS * d ? MRC_LEARN_SCALES : MRC_LEARN_MAP;
 }
 
-/* Sets what the descents in a norm learn. Without a given kernel they start from an exponent between the Laplace and
-   Gaussian kernel. */
+/* Sets the parameters that the descents in a norm learn. Without a given kernel they start from an exponent between the
+   Laplace and Gaussian kernel. */
 static void open_space(mrc_searcher *self, int norm)
 {
     const mrc_search_points *points = &self->points;
@@ -181,8 +181,8 @@ static void reset_state(mrc_descent_state *state, double rate)
     memset(state->square, 0, (size_t)state->count * sizeof(double));
 }
 
-/* Initializes stage 1 or 2 so that the median distance is 1, with equal scales or, after a blend, with the weight that
-   stage 1 gave each feature. */
+/* Initializes stage 1 or 2 so that the median distance is 1, with equal scales or, after a blend, with the weight of
+   each feature from stage 1. */
 static mercer_status start_descent(const mrc_searcher *self, int norm)
 {
     const mrc_descent_space *space = &self->spaces[norm - 1];
@@ -208,7 +208,8 @@ static mercer_status start_descent(const mrc_searcher *self, int norm)
     return MERCER_OK;
 }
 
-/* Makes the points of norm 2, with one column per feature: the sum of its copies, weighted as stage 1 found. */
+/* Makes the points of norm 2, with one column per feature: the sum of the feature's copies, weighted by the factors of
+   stage 1. */
 static mercer_status blend_copies(mrc_searcher *self)
 {
     const mrc_search_points *points = &self->points;
@@ -223,7 +224,7 @@ static mercer_status blend_copies(mrc_searcher *self)
 
 /* ---- The search -------------------------------------------------------------------------------------------------- */
 
-/* Allocates the state, or checks that a restored one has the same size, and sets the views of its memory. */
+/* Allocates the state, or checks the size of a restored state, and sets the views of its memory. */
 static mercer_status open_state(mrc_searcher *self)
 {
     mrc_search_state *state = self->task->state;
@@ -255,7 +256,7 @@ void mrc_search_state_free(mrc_search_state *state, mercer_context *context)
     *state = (mrc_search_state){0};
 }
 
-/* Returns the kernel and ridge that a stage has arrived at. The values stay those of the state. */
+/* Returns the current kernel and ridge of a stage as a candidate, whose `values` point into the state. */
 static mrc_candidate candidate_of(const mrc_searcher *self, int stage)
 {
     const mrc_descent_space *space = &self->spaces[stage % LARGE];

@@ -42,8 +42,8 @@ typedef struct mrc_search_task {
     const mercer_kernel *kernel;
     double bandwidth; /* given bandwidth of a kernel whose feature weights have a mean of 1; 0: searched */
     bool norm_2;      /* without a given kernel: search norm 2 only */
-    /* given and fitted; if it includes a metric, none is searched. NULL: search a blend of standardized and ranked
-       features */
+    /* given preprocessing, fitted; if it includes a metric, no metric is searched. NULL: search a blend of standardized
+       and ranked features */
     const mercer_preprocess *preprocess;
     const mrc_units *units; /* transform of the targets */
     double ridge;           /* given ridge per unit of sample weight; negative: searched */
@@ -54,7 +54,7 @@ typedef struct mrc_search_task {
     mercer_progress_callback progress; /* may be NULL */
     void *progress_user;
     mrc_search_state *state; /* state to resume from, all zeros for a new search; updated */
-    /* saves the state after each step; now: immediately, when stopped. May be NULL */
+    /* called after each step to save the state; now: save immediately, because the search stops. May be NULL */
     void (*save)(void *user, bool now);
     void *save_user;
 } mrc_search_task;
@@ -92,15 +92,16 @@ mercer_status mrc_split_units(const mercer_dataset *data, const int64_t *rows, i
 
 /* search_effort.c */
 typedef struct mrc_effort {
-    int first, second; /* steps of each of the stages 1 and 2, and of the continued stage */
-    /* training rows and centers of a draw in stages 1 and 2; stages 3 and 4 draw 2 and 1.5 times as many */
+    int first, second; /* first: steps of stage 1 and of stage 2; second: steps of stage 3 or 4 */
+    /* training rows and centers of a draw in stages 1 and 2; stages 3 and 4 draw 2 times the rows and 1.5 times the
+       centers */
     int64_t fitted, centers;
     int64_t rows;                   /* rows read from the table */
     int64_t score_rows, score_size; /* training rows and centers of the final small fits */
     int64_t final_centers;          /* default number of centers of the model */
 } mrc_effort;
 enum { MRC_DEFAULT_EFFORT = 3, MRC_MOST_EFFORT = 5 };
-/* Without a given kernel, tables with more features than this skip the map and the descent in norm 2. */
+/* If no kernel is given, tables with more features than this skip the map and the descent in norm 2. */
 enum { MRC_MAP_FEATURES = 40 };
 /* Returns the sizes of an effort level, 1 to 5, for a table. */
 mrc_effort mrc_effort_of(int effort, int64_t rows, int64_t features);

@@ -6,8 +6,9 @@
  *   n p^2 + p^3 / 3     normal equations          4 m p c  weights of pairs
  *   m p (6 w + 700)     distances, their sums over pairs, and evaluations of the kernel function: passes over memory
  *
- * in flops of a matrix product in double. The final fits cost n p^2 + 7 p^3 / 3 at three sizes. The constants were
- * fitted to the search times of the eight tables of docs/tables.md on two cores (2.5 to 5 s at effort 3).
+ * in units of the time of one flop of a double-precision matrix product. The final fits at three sizes together cost
+ * about 1.4 n p^2 + 7 p^3 / 3. The constants were fitted to the search times of the eight tables of docs/tables.md on
+ * two cores (2.5 to 5 s at effort 3).
  */
 #include "search/search.h"
 
@@ -20,10 +21,10 @@ static const mrc_effort efforts[MRC_MOST_EFFORT] = {{16, 32, 512, 128, 8192, 409
 enum { MANY_FITTED = 2048, MANY_CENTERS = 512, MANY_ROWS = 65536, FEW_ROWS = 4096 };
 
 /*
- * Many features need larger draws, and leave time for them because the descent in norm 2 is skipped. Held-out errors at
- * effort 3, three seeds: adult -2.3 %, hr -.2 %, bank +.1 %. With many rows, training takes longer, so the search may,
- * too: it uses the sizes of the next effort level. Test scores with at least 10^5 rows: rain, AUC, .8753 to .8801;
- * accel, accuracy, .339 to .359; sgemm, R2, .9929 to .9947.
+ * Tables with many features need larger draws; time is left for larger draws because the descent in norm 2 is skipped.
+ * Change of the held-out error at effort 3, three seeds: adult -2.3 %, hr -.2 %, bank +.1 %. With many rows, training
+ * takes longer, so the search may also take longer and uses the sizes of the next effort level. Test scores with at
+ * least 10^5 rows: rain, AUC, .8753 to .8801; accel, accuracy, .339 to .359; sgemm, R2, .9929 to .9947.
  */
 mrc_effort mrc_effort_of(int effort, int64_t rows, int64_t features)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Internal to the files of the search: its rows, its candidates, and its shared state. */
+/* Types and functions shared by the files of the search: rows, candidates, and the state of a run. */
 #ifndef MRC_SEARCH_SEARCH_PARTS_H
 #define MRC_SEARCH_SEARCH_PARTS_H
 
@@ -27,9 +27,10 @@ typedef struct mrc_searcher {
     int64_t pool;                /* descents draw from the first `pool` rows */
     mrc_descent_space spaces[2]; /* of norm 1 and norm 2 */
     mercer_matrix blend;         /* (n, features) f32: the copies blended with the weights that stage 1 found */
-    /* (width) those weights, divided by the sum over the copies of their feature; NULL before stage 1 */
+    /* (width) weights of stage 1, each divided by the sum of the weights of all copies of its feature; NULL before
+       stage 1 */
     double *weights;
-    double *shares;   /* (features) those sums; NULL before stage 1 */
+    double *shares;   /* (features) the sums of weights; NULL before stage 1 */
     int total, stage; /* total number of steps, and the current stage, for progress reports */
     bool stopped;
 } mrc_searcher;
@@ -44,15 +45,17 @@ typedef struct mrc_candidate {
 
 /* search_points.c */
 mercer_status mrc_search_points_read(mrc_search_points *self, const mrc_search_task *task, const mrc_split *split);
-/* Sets `out` (n, features) to the sum, per feature, of its columns times their weights (width). */
+/* Sets each column of `out` (n, features) to the weighted sum of the copies of one feature, with weights (width). */
 void mrc_search_points_blend(const mrc_search_points *self, const double *weights, const mercer_matrix *out);
-/* Writes points scaled or mapped by a candidate's parameters to `to`, for the rows from `first` on. */
+/* Writes rows first, first + 1, ... of the points, scaled or mapped by a candidate's parameters, to the rows of
+   `to`. */
 mercer_status mrc_search_points_map(const mrc_searcher *self, const mrc_candidate *candidate, int64_t first,
                                     const mercer_matrix *to);
-/* Sets kernel and preprocessing of the result to those of a candidate. The result then owns the preprocessing. */
+/* Sets the kernel and the preprocessing of the result from a candidate. The result then owns the preprocessing. */
 mercer_status mrc_search_use_candidate(mrc_searcher *self, const mrc_candidate *best);
 
-/* search_score.c: set candidate->error to its smallest held-out error over ridges near its own, with few centers. */
+/* search_score.c: set candidate->error to the smallest held-out error over ridges near candidate->ridge, with few
+   centers. */
 mercer_status mrc_search_score(const mrc_searcher *self, mrc_candidate *candidate);
 /* Choose the final ridge, and set in the result the ridge, its error and the errors with fewer centers. */
 mercer_status mrc_search_finish(mrc_searcher *self, const mrc_candidate *best);

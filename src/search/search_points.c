@@ -15,11 +15,11 @@
 
 #include <math.h>
 
-/* rows that are read at a time */
+/* number of rows per block when reading */
 enum { BLOCK = 1024 };
 
-/* Numbers the columns: all features, then the ranked copies. Flags (0 or 1) have no ranked copy, which would be
-   equal. */
+/* Sets the feature of each column: first all features in order, then the features that have a ranked copy. Flags (0 or
+   1) have no ranked copy, because it would equal the flag. */
 static mercer_status number_columns(mrc_search_points *self, int64_t features)
 {
     int64_t d = mrc_preprocess_width(self->preprocess, features);
@@ -142,8 +142,8 @@ mercer_status mrc_search_points_map(const mrc_searcher *self, const mrc_candidat
 /* copies with less than this share of the largest weight are dropped from the model, which makes predictions faster */
 #define DROPPED 1e-4
 
-/* Sets the bandwidth to the given one, or else to the inverse of the largest weight. Returns the weight that becomes 1
-   in the model. */
+/* Sets the bandwidth of the result to the given bandwidth, or else to the inverse of the largest weight. Returns the
+   weight that becomes 1 in the model. */
 static double choose_unit(mrc_searcher *self, double largest)
 {
     double given = self->task->bandwidth, unit = given > 0 ? 1 / given : largest;
@@ -162,8 +162,8 @@ static mercer_status keep_blend(const mrc_search_points *points, const double *w
     return mrc_preprocess_set_blend(points->preprocess, factors, factors + d);
 }
 
-/* Stores the scales of a candidate, normalized by choose_unit. In norm 1 with copies they are the weights of the blend;
-   otherwise they are a diagonal map. */
+/* Stores the scales of a candidate, normalized by choose_unit. In norm 1 with copies, the scales are the weights of the
+   blend; otherwise they are a diagonal map. */
 static mercer_status keep_scales(mrc_searcher *self, const mrc_candidate *best)
 {
     const mrc_search_points *points = &self->points;

@@ -6,7 +6,7 @@
  *
  * Among ridges that few held-out rows cannot distinguish, the largest is the safest: s = min(1 %, 4 / held-out rows).
  *
- * Cost: that of small_fits.h.
+ * Cost: see small_fits.h.
  */
 #include "search/search_parts.h"
 
@@ -15,7 +15,8 @@
 #include <math.h>
 #include <string.h>
 
-/* Number of ridges. With folds, fewer are needed, because the descent learned its ridge on the same number of rows */
+/* Number of ridges. With folds, fewer ridges are needed, because the descent learned its ridge on the same number of
+   rows */
 enum { RIDGES = 7, FOLD_RIDGES = 4 };
 #define MOST_SLACK 0.01
 #define SLACK_ROWS 4.0
@@ -75,7 +76,8 @@ static int pick_ridge(const double *errors, int count, int64_t held)
     return 0;
 }
 
-/* Scores all ridges with p centers. Sets *ridge to the one that pick_ridge chooses, and *error to its error. */
+/* Scores all ridges with p centers. Sets *ridge to the ridge that pick_ridge chooses, and *error to the error with this
+   ridge. */
 static mercer_status score_candidate(const mrc_searcher *self, const scorer *with, const mercer_kernel *kernel,
                                      int64_t p, double *ridge, double *error)
 {

@@ -29,7 +29,7 @@ typedef struct small_fits {
     mercer_matrix zz, system, gram; /* (p, p) */
     mercer_matrix rhs;              /* (p, c) */
     mercer_matrix block, targets;   /* (BLOCK, p), (BLOCK, c) */
-    mercer_matrix single;           /* (BLOCK, p) f32; no data: points are f64 */
+    mercer_matrix single;           /* (BLOCK, p) f32; data is NULL if points are f64 */
     mercer_matrix weights;          /* (p, ridges c) */
     mercer_matrix answers, shown;   /* (BLOCK, ridges c): predictions, and their copy in host memory */
     double *diagonal;               /* (2 p) scratch space */
@@ -72,7 +72,7 @@ static double weight_of(const mrc_small_rows *rows, int64_t first, int64_t end)
     return rows->weights ? sum : (double)(end - first);
 }
 
-/* Multiplies a matrix with the rows from `first` on by the square roots of their weights. */
+/* Multiplies row i of a matrix by the square root of the weight of row first + i. */
 static mercer_status weigh_small_fit(const small_fits *self, int64_t first, const mercer_matrix *matrix)
 {
     double roots[BLOCK];
@@ -81,8 +81,8 @@ static mercer_status weigh_small_fit(const small_fits *self, int64_t first, cons
     return self->backend->ops->scale_rows(self->backend, matrix, roots);
 }
 
-/* Computes the kernel values of up to BLOCK rows. They are evaluated in the type of the points and converted to double,
-   because evaluating them in double would cost more than the fit. */
+/* Computes the kernel values of up to BLOCK rows. The values are evaluated in the type of the points and converted to
+   double, because evaluating them in double would cost more than the fit. */
 static mercer_status evaluate_small_fit(const small_fits *self, int64_t first, int64_t count, mercer_matrix *block)
 {
     mrc_backend *backend = self->backend;

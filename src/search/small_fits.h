@@ -52,8 +52,9 @@ typedef struct mrc_small_rows {
 
 /*
  * Sets errors (count) to the mean squared error for each ridge, or to infinity if its equations could not be solved.
- * With a held-out fold, the error is that of its rows, predicted by a fit to the other rows whose first p rows are the
- * centers. Otherwise it is that of all rows, each predicted by a fit to the other folds; p is ignored.
+ * With a held-out fold, the model is fitted to the training rows, the first p training rows are the centers, and the
+ * mean is over the held-out rows. Otherwise the mean is over all rows, each predicted by a fit to the other folds; p is
+ * ignored.
  */
 mercer_status mrc_small_fits(mercer_context *context, const mrc_small_rows *rows, const mercer_kernel *kernel,
                              int64_t p, const double *ridges, int count, double *errors);
@@ -62,7 +63,8 @@ mercer_status mrc_small_fits(mercer_context *context, const mrc_small_rows *rows
 mercer_status mrc_cross_validate(mercer_context *context, const mrc_small_rows *rows, const mercer_kernel *kernel,
                                  const double *ridges, int count, double *errors);
 
-/* Added to the diagonal relative to its mean: large enough for the rounding of double, too small to act as a ridge. */
+/* Jitter added to a diagonal, relative to the mean of the diagonal. It is large enough to cover the rounding errors of
+   double, and too small to act as a ridge. */
 #define MRC_SMALL_JITTER 1e-10
 
 /* Adds penalty + jitter tr(base) / n to the diagonal of A (n, n) f64, and replaces A by its Cholesky factor. base (n,

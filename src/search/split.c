@@ -7,9 +7,9 @@
  *   fewer                          five folds; ten below 300 rows, so that fewer training rows are lost
  *
  * All rows of a group are in one fold, and so are rows with equal features. With times the latest fifth is held out,
- * and rows with equal features get the earliest of their times. If a split by groups or times leaves a class without
- * training rows, that is an error; a random split then swaps a row of the class into the training rows. Leave-one-out
- * is not offered: it costs a fit per row, and a row that occurs twice would predict itself.
+ * and rows with equal features get the earliest of their times. A split by groups or times that leaves a class without
+ * training rows is an error. A random split with a held-out fold swaps a row of such a class into the training rows.
+ * Leave-one-out is not offered: it costs a fit per row, and a row that occurs twice would predict itself.
  */
 #include "search/search.h"
 
@@ -20,16 +20,16 @@
 #include <stdio.h>
 #include <string.h>
 
-/* HELD_SHARE: 1 / share of the rows that are held out. FOLD_ROWS: from this number of rows on, a fifth determines an
-   error well enough, and folds would cost five times as much. FEW_ROWS: below it there are 2 FOLDS folds. HELD: index
-   of the held-out fold. */
+/* HELD_SHARE: the share 1 / HELD_SHARE of the rows is held out. FOLD_ROWS: with this number of rows or more, a fifth of
+   the rows determines an error well enough, and folds would cost five times as much. FEW_ROWS: with fewer rows there
+   are 2 FOLDS folds. HELD: index of the held-out fold. */
 enum { HELD_SHARE = 5, FOLDS = 5, FOLD_ROWS = 2000, FEW_ROWS = 300, HELD = 1 };
 #define RANDOM_SPLIT  UINT64_C(0x73706c6974)
 #define RANDOM_GROUPS UINT64_C(0x67726f757073)
 
 /* ---- Groups and times -------------------------------------------------------------------------------------------- */
 
-/* Holds out the latest fifth, with all rows that have the same time as its first row. */
+/* Holds out the latest fifth of the rows, and all rows that have the same time as the earliest of them. */
 static mercer_status split_times(const mercer_dataset *data, const mrc_keyed *sorted, signed char *fold)
 {
     int64_t n = data->rows, from = n - mrc_max(1, n / HELD_SHARE);
@@ -41,8 +41,9 @@ static mercer_status split_times(const mercer_dataset *data, const mrc_keyed *so
     return MERCER_OK;
 }
 
-/* Assigns groups in random order: to the held-out fold until it has a fifth of the rows; with several folds, each to
-   the smallest one. starts (groups + 1): position of each group's first row in `sorted`. */
+/* Assigns groups to folds in random order. With a held-out fold, groups go there until it has a fifth of the rows;
+   otherwise each group goes to the fold with the fewest rows so far. starts (groups + 1): position of each group's
+   first row in `sorted`. */
 static void deal_groups(const mrc_keyed *sorted, const int64_t *starts, int64_t groups, const mrc_folds *folds,
                         uint64_t seed, signed char *fold)
 {
@@ -145,7 +146,8 @@ static mercer_status split_rows(const mercer_dataset *data, mrc_folds *folds, in
     return MERCER_OK;
 }
 
-/* Swaps held-out rows of classes without training rows for training rows of classes that have several. */
+/* For each class without training rows, swaps a held-out row of the class for a training row of a class with several
+   training rows. */
 static mercer_status keep_classes(const mercer_dataset *data, mrc_split *split)
 {
     int64_t *counts, fitted = mrc_folds_training(&split->folds), spare = fitted - 1;
@@ -206,8 +208,9 @@ mercer_status mrc_split_make(mrc_split *out, const mercer_dataset *data, int64_t
 
 /* ---- Units of a draw --------------------------------------------------------------------------------------------- */
 
-/* Finds cuts: positions between half and three quarters of the rows where the time changes. If there is none, the
-   nearest change is the only cut. Returns their number. The rows must have at least two distinct times. */
+/* Finds cuts: positions between half and three quarters of the rows where the time changes. If the time does not change
+   in this range, a change near it is the only cut. Returns the number of cuts. The rows must have at least two distinct
+   times. */
 static int64_t find_cuts(const mrc_keyed *sorted, int64_t n, int64_t *cuts)
 {
     int64_t count = 0, last = n * 3 / 4, before = last, after = last;
@@ -262,7 +265,7 @@ mercer_status mrc_split_units(const mercer_dataset *data, const int64_t *rows, i
             data->key_kind == MRC_KEYS_GROUPS
                 ? "search: all training rows are in one group, so no group can be held out; turn the search off or "
                   "remove the groups"
-                : "search: all its training rows have equal features, so none can be held out; turn the search off");
+                : "search: all training rows have equal features, so none can be held out; turn the search off");
     out->order = order;
     out->start = start;
     out->units = units;
