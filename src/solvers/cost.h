@@ -14,7 +14,8 @@
 typedef struct mrc_problem {
     int64_t n, p, d, c;            /* number of samples, centers, features, outputs */
     int64_t real_size, point_size; /* bytes per weight and per feature */
-    /* cost of a feature of a pair, relative to that in a product; above 1 for sums of differences; 0 means 1 */
+    /* cost per pair and feature of a distance, relative to a matrix product; above 1 for sums of differences; 0 means
+       1 */
     double effort;
     bool gathers;       /* devices: cached kernel values are gathered in the type of the weights before each product */
     bool float_factors; /* Cholesky factors exist in float; the matrix is then stored in double next to them */
@@ -23,13 +24,14 @@ typedef struct mrc_problem {
     double nodes;       /* number of partial sums that a rank sends in a sum over shards, averaged over the ranks */
 } mrc_problem;
 
-/* Return the number of features weighted by `effort`: a pair costs twice as many flops, at the rate of products. */
+/* Return the number of features times `effort`. A pair costs twice this number of flops, at the speed of matrix
+   products. */
 static inline double mrc_problem_features(const mrc_problem *problem)
 {
     return (double)problem->d * (problem->effort > 0 ? problem->effort : 1);
 }
 
-/* Return the bytes that are moved for a cached value of `size` bytes in a number of products. */
+/* Return the bytes of memory traffic per cached kernel value of `size` bytes that is used in `products` products. */
 static inline double mrc_problem_reads(const mrc_problem *problem, double size, int products)
 {
     return problem->gathers ? size + (1 + products) * (double)problem->real_size : size;
@@ -47,9 +49,10 @@ typedef struct mrc_cost {
     double flops;     /* flops in the type of the weights */
     double doubles;   /* flops in double */
     double serial;    /* flops in double on one thread (LAPACK) */
-    double waiting;   /* flops limited by memory bandwidth: their time is that of `read` */
-    double alike;     /* flops (of all kinds above) that every rank repeats; the others are divided among the ranks */
-    double read;      /* bytes that are read by operations limited by memory bandwidth */
+    double waiting;   /* flops limited by memory bandwidth: their time is the time to read `read` bytes */
+    /* flops (of all kinds above) that every rank repeats; all other flops are divided among the ranks */
+    double alike;
+    double read;         /* bytes that are read by operations limited by memory bandwidth */
     double sent, rounds; /* bytes that a rank sends (mean over ranks), and number of message rounds */
     double state;        /* bytes in a checkpoint */
 } mrc_cost;
@@ -64,7 +67,7 @@ static inline mrc_bytes mrc_bytes_add(mrc_bytes a, mrc_bytes b)
     return (mrc_bytes){a.shared + b.shared, a.whole + b.whole};
 }
 
-/* Return the larger of two in one process: the memory of parts that never exist at the same time. */
+/* Return the operand with the larger sum: the memory needed by two parts that never exist at the same time. */
 static inline mrc_bytes mrc_bytes_larger(mrc_bytes a, mrc_bytes b)
 {
     return mrc_bytes_sum(a) >= mrc_bytes_sum(b) ? a : b;
@@ -78,7 +81,8 @@ static inline int64_t mrc_bytes_whole(double bytes)
 
 /* Return the sum of all kinds of flops. */
 double mrc_cost_flops(const mrc_cost *cost);
-/* Add `times` the work and messages of a part. Its memory is not added, because the part exists only once. */
+/* Add `times` the work and messages of a part. The memory of the part is not added, because the part exists only
+   once. */
 void mrc_cost_repeat(mrc_cost *sum, const mrc_cost *part, double times);
 
 /*

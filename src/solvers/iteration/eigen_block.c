@@ -14,17 +14,19 @@
  * directions are added. Rayleigh-Ritz finds the best polynomial in A of degree 3, so no bounds on the spectrum are
  * needed, and a dominant eigenvalue does no harm.
  *
- * A preconditioner needs only rough pairs. If Ritz pair i has the residual rho_i, the preconditioned matrix has the
- * eigenvalue theta_{q+1} on the Ritz vectors. It couples them to other directions by rho_i theta_{q+1} / theta_i, and
- * contains the parts that the Ritz vectors miss, about rho_i^2 / theta_i each, which must be small compared with
- * theta_{q+1}. So the method stops at rho_i <= ROUGH sqrt(theta_i theta_r): the last values then have a relative error
- * of at most ROUGH. The effect on beta is included, because beta is measured with the rough pairs.
+ * A preconditioner needs only rough pairs. On the Ritz vectors the preconditioned matrix has the eigenvalue
+ * theta_{q+1}. If Ritz pair i has the residual rho_i, the matrix couples Ritz vector i to other directions by rho_i
+ * theta_{q+1} / theta_i. It also contains the part of A that the Ritz vectors miss, about rho_i^2 / theta_i per pair,
+ * which must be small compared with theta_{q+1}. So the method stops at rho_i <= ROUGH sqrt(theta_i theta_r): the last
+ * values then have a relative error of at most ROUGH. The effect on beta is included, because beta is measured with the
+ * rough pairs.
  *
  * Rough pairs are computed by subspace iteration with 1.5 r columns: Q <- A Q, orthonormalized, eight times in the
  * first round and twice in further rounds. Products are so fast on a device that the Rayleigh-Ritz eigenproblem
- * dominates, and here it is only (1.5 r, 1.5 r). Measured with s = 1,500, r = 100, Laplace, as the largest eigenvalue
- * of the preconditioned matrix over theta_{q+1}: 1.04 after four products; with three blocks of a Krylov basis of 1.1 r
- * columns, 1.12. Signs are arbitrary.
+ * dominates the time; with subspace iteration its size is only (1.5 r, 1.5 r). Accuracy was measured as the largest
+ * eigenvalue of the preconditioned matrix over theta_{q+1}, for s = 1,500, r = 100 and a Laplace kernel. It was 1.04
+ * after four products, and 1.12 with three blocks of a Krylov basis of 1.1 r columns each. Signs of rough eigenvectors
+ * are arbitrary.
  *
  * Cost of a round: 8 s^2 b + about 40 s b^2 flops in matrix products, and a (4b, 4b) eigenproblem. Memory: 9 s b
  * doubles.
@@ -40,10 +42,10 @@
 #include <math.h>
 #include <string.h>
 
-/* BLOCKS: a Krylov basis of degree 3. A higher degree needs fewer rounds, but its eigenproblem grows with the cube of
-   BLOCKS. ROUNDS is a limit for spectra with close eigenvalues at r, whose last pairs hardly converge; the caller
-   checks the residuals. FIRST_PRODUCTS and MORE_PRODUCTS are for rough pairs, see above. FEWEST_EXTRA: columns in
-   addition to the r requested ones, without which the last pairs converge slowly. */
+/* BLOCKS: a Krylov basis of degree 3. A higher degree needs fewer rounds, but the cost of the eigenproblem grows with
+   the cube of BLOCKS. ROUNDS is a limit for spectra with close eigenvalues at r, whose last pairs hardly converge; the
+   caller checks the residuals. FIRST_PRODUCTS and MORE_PRODUCTS are for rough pairs, see above. FEWEST_EXTRA: columns
+   in addition to the r requested ones, without which the last pairs converge slowly. */
 enum { BLOCKS = 4, ROUNDS = 20, FEWEST_EXTRA = 16, FIRST_PRODUCTS = 8, MORE_PRODUCTS = 2 };
 
 #define TOLERANCE   1e-7
@@ -155,7 +157,7 @@ static mercer_status orthonormalize_block(block_method *self, const mercer_matri
     return orthonormalize_once(self, &self->w, next, independent);
 }
 
-/* Append the next block of the basis, from W, and A times it. */
+/* Orthonormalize W and append it to the basis as the next block; also compute A times this block. */
 static mercer_status append_block(block_method *self)
 {
     mercer_matrix next = mrc_columns(&self->q, self->columns, self->b),
@@ -232,7 +234,7 @@ static mercer_status rayleigh_ritz(block_method *self)
     mercer_matrix basis = mrc_columns(&self->q, 0, k), image = mrc_columns(&self->aq, 0, k);
     mercer_matrix t = mrc_block(&self->t, 0, 0, k, k), y = mrc_block(&self->y, 0, 0, k, self->b);
     MRC_TRY(multiply_block(self, true, 1, &basis, &image, 0, &t));
-    MRC_TRY(backend->ops->symmetrize(backend, &t)); /* it is symmetric up to rounding */
+    MRC_TRY(backend->ops->symmetrize(backend, &t)); /* T is symmetric up to rounding */
     MRC_TRY(backend->ops->eigen_top(backend, &t, self->b, self->theta, &y));
     mercer_matrix *const both[] = {&self->q, &self->aq};
     for (int i = 0; i < 2; i++) {
@@ -262,7 +264,7 @@ static mercer_status draw_start(block_method *self)
     return backend->ops->copy(backend, &self->w, &drawn);
 }
 
-/* Makes rounds until the first r pairs are accurate enough, at most ROUNDS. */
+/* Runs rounds until the first r pairs are accurate enough, but at most ROUNDS. */
 static mercer_status iterate_subspace(block_method *self, int64_t r)
 {
     MRC_TRY(draw_start(self));

@@ -8,8 +8,9 @@
  *   m*     = beta / t
  *   eta/m  = gamma 2 / (beta + (m - 1) t + m ridge)
  *
- * K(S,S) is formed in double. LAPACK computes the pairs of small samples, a block method (eigen_block.c) those of large
- * ones, on a device only roughly. Cost: s^2 d for K, then about 4/3 s^3, or some tens of products of 2 s^2 q each.
+ * K(S,S) is formed in double. LAPACK computes the eigenpairs of small samples. A block method (eigen_block.c) is used
+ * for large samples; on a device it stops at rough pairs. Cost: s^2 d for K, then about 4/3 s^3, or some tens of
+ * products of 2 s^2 q each.
  *
  * Caveats: products with K have rounding errors of about u lambda_1, which a step of size 1/(m t) amplifies. So pairs
  * below noise_level lambda_1 are not used (the first of them becomes the tail), and the tail is at least tail_floor
@@ -25,16 +26,17 @@
 #include <math.h>
 #include <string.h>
 
-/* Sizes up to which LAPACK computes all pairs, and share s / q from which few pairs are needed; see
-   use_block_method. */
+/* LAPACK_LARGEST: largest sample for LAPACK. SMALL_Q_SHARE: q is small compared with s if s / q is above this number.
+   See use_block_method. */
 enum { LAPACK_LARGEST = 5000, SMALL_Q_SHARE = 8 };
 
-/* The maximum of the diagonal over up to 2000 fresh rows is below that over the distribution. Too small a beta makes
-   steps too long, which the watchdog detects, too large a one only makes them 5 % shorter. */
+/* Factor of beta, because the maximum of the diagonal over up to 2000 fresh rows is below the maximum over the
+   distribution. If beta is too small, steps are too long, which the watchdog detects. If beta is too large, steps are
+   only 5 % shorter. */
 #define BETA_MARGIN     1.05
-#define PRINTED_SHARE   0.99 /* factor of the printed step for batches above the critical one */
+#define PRINTED_SHARE   0.99 /* factor of the step of MRC_STEP_PRINTED for batches above the critical batch */
 #define CHECK_TOLERANCE 1e-3 /* largest valid residual of a pair, relative to lambda_1 */
-#define ROUGH_TOLERANCE 0.05 /* the same for rough pairs */
+#define ROUGH_TOLERANCE 0.05 /* largest valid residual of a rough pair, relative to lambda_1 */
 
 double mrc_noise_level(mercer_dtype real)
 {
@@ -73,7 +75,7 @@ int64_t mrc_eigensystem_scratch_bytes(int64_t s, int64_t q)
     return 8 * s * s + 8 * s * pairs * 2 + work;
 }
 
-/* Compute the largest |K v_i - lambda_i v_i| / lambda_1 over the first pairs. K (s, s) scaled. */
+/* Compute the largest |k v_i - lambda_i v_i| / lambda_1 over the given pairs, where k (s, s) is K(S,S)/s. */
 static mercer_status check_pairs(mrc_centers *centers, const mercer_matrix *k, const mercer_matrix *vectors,
                                  const double *values, double *residual)
 {

@@ -32,8 +32,8 @@ int64_t mrc_eigensystem_largest(int64_t s, int64_t q);
 /* Definition of beta, and of the step that follows from it. */
 typedef enum mrc_step_rule {
     MRC_STEP_SHARP, /* beta of the preconditioned kernel;   eta/m = gamma 2 / (beta + (m - 1) t + m ridge) */
-    /* that of "Toward Large Kernel Models": beta = max K(x,x); with gamma = 1/2 and no ridge eta/m = 1 / (2 beta) for m
-       < m*, else 0.99 / (beta + (m - 1) t) */
+    /* rule of the paper "Toward Large Kernel Models": beta = max K(x,x); with gamma = 1/2 and no ridge eta/m = 1 / (2
+       beta) for m < m*, else 0.99 / (beta + (m - 1) t) */
     MRC_STEP_PRINTED
 } mrc_step_rule;
 
@@ -45,7 +45,8 @@ typedef enum mrc_step_rule {
 mercer_status mrc_eigensystem_beta(const mrc_eigensystem *system, mrc_centers *centers, const mercer_matrix *fresh,
                                    mrc_step_rule rule, double *beta);
 
-/* Return the critical batch m* = beta / t, between 1 and `most`; and eta/m of the step rule. */
+/* mrc_critical_batch returns the critical batch m* = beta / t, between 1 and `most`. mrc_step_over_batch returns eta/m
+   of the step rule. */
 int64_t mrc_critical_batch(double beta, double tail, int64_t most);
 double mrc_step_over_batch(mrc_step_rule rule, double beta, double tail, int64_t m, double gamma, double ridge);
 

@@ -14,9 +14,9 @@
  *   COORDINATES:  alpha at the batch's rows -= eta g;  alpha at the sample's rows += eta E D u      (Z = X: EigenPro 2)
  *   PLAIN:        alpha -= eta h                                                              (gradient descent in R^p)
  *
- * With T = 1 there is no temporary part. In PLAIN a ridge lambda adds lambda/n m K(Z,Z) alpha to h. Otherwise it adds
- * rho P f, with rho = eta m lambda / n, to the gradient: every weight shrinks by the factor 1 - rho, and the
- * preconditioner's correction is rho K(., X_s) E D E' f(X_s). There E' f(X_s) = D^-1 C' alpha + v, and v (q, c) is the
+ * With T = 1 there is no temporary part. In PLAIN a ridge lambda adds lambda/n m K(Z,Z) alpha to h. Otherwise the ridge
+ * adds rho P f, with rho = eta m lambda / n, to the gradient: every weight shrinks by the factor 1 - rho, and the
+ * preconditioner's correction is rho K(., X_s) E D E' f(X_s). Here E' f(X_s) = D^-1 C' alpha + v, where v (q, c) is the
  * contribution of the temporary part, updated by v += -eta u + eta s Lambda D u.
  *
  * Cost of a step: 2 m p (d + 2c) + 2 m (T m / 2) (d + c) + 2 m s (d + 2c) + 2 p q c flops, and a projection every T
@@ -211,7 +211,7 @@ mercer_status mrc_iteration_residual(mrc_iteration *self, const mercer_batch *ba
     return MERCER_OK;
 }
 
-/* Compute u = E' K(X_s, X_m) g, with the block that forward cached if there is one, and du = D u. */
+/* Compute u = E' K(X_s, X_m) g, reusing K(X_m, X_s) if forward_batch has cached it, and du = D u. */
 static mercer_status eigencoefficients(mrc_iteration *self, const mercer_batch *batch, const mercer_matrix *g)
 {
     mrc_centers *centers = self->centers;
@@ -306,7 +306,7 @@ static mercer_status append_temporary(mrc_iteration *self, const mercer_batch *b
     return mrc_split_gemm(self->centers, false, eta, &system->vectors, &self->du, 1, &self->sample_weights);
 }
 
-/* Takes the step of COORDINATES. */
+/* Takes a step of MRC_UPDATE_COORDINATES. */
 static mercer_status update_coordinates(mrc_iteration *self, const mercer_batch *batch, const mercer_matrix *g,
                                         double eta)
 {
@@ -332,7 +332,7 @@ static double step_size(const mrc_iteration *self, int64_t m)
     bool plain = options->update == MRC_UPDATE_PLAIN;
     double heaviest = plain && options->ridge > 0 ? fmax(self->heaviest, 1) : self->heaviest;
     double beta = plain ? options->plain_beta : self->beta, tail = plain ? options->plain_top : self->system->tail;
-    /* sample weights do not multiply the ridge; in PLAIN it is part of plain_top */
+    /* sample weights do not multiply the ridge; in PLAIN the ridge is part of plain_top */
     double ridge = plain ? 0 : options->ridge;
     return mrc_step_over_batch(options->rule, heaviest * beta, heaviest * tail, m, options->gamma, ridge) *
            self->halving * self->decay;

@@ -65,7 +65,7 @@ typedef struct mrc_iteration {
     mrc_cached_block sample_kept;  /* buffer for K(X_m, X_s) */
     mercer_matrix f, g, ks, u, du; /* (m, c), (m, c), (s, c), (q, c), (q, c) scratch space */
     mercer_matrix x; /* (m, d) device copy of the current batch's points; unused if the backend works in host memory */
-    mercer_matrix y; /* (m, c) device copy of its targets */
+    mercer_matrix y; /* (m, c) device copy of the current batch's targets */
 
     int64_t steps, projections;
     double last_step;          /* eta / m */
@@ -74,8 +74,8 @@ typedef struct mrc_iteration {
     double forward_seconds, gradient_seconds, projection_seconds;
 } mrc_iteration;
 
-/* Create an iteration with alpha = 0. All parts are borrowed and must outlive it. Like all parts of solvers, it must be
-   destroyed even if the call fails. */
+/* Create an iteration with alpha = 0. All parts are borrowed and must outlive the iteration. Like all parts of solvers,
+   it must be destroyed even if the call fails. */
 mercer_status mrc_iteration_create(mrc_iteration *out, mrc_centers *centers, mrc_kernel_blocks *kernel_blocks,
                                    const mrc_eigensystem *system, mrc_projector *projector, double beta,
                                    int64_t outputs, const mrc_iteration_options *options);

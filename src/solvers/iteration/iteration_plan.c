@@ -9,10 +9,10 @@
  *   T       p/m: there are then as many temporary centers as centers; with far more, the model would depend only on the
  *           labels near the centers. On a device, each of several epochs is divided into equal periods of about that
  *           length
- *   projector  the first one in the table of projectors that suits
+ *   projector  the first suitable projector in the table of projectors
  *
  * Solver paper follows the printed rule ("Toward Large Kernel Models", appendix on hyperparameters): q = s/10, also for
- * the projector, and 50 epochs. The paper has s "as big as GPU memory allows"; here it is 5,000, as in the authors'
+ * the projector, and 50 epochs. The paper has s "as big as GPU memory allows"; here s is 5,000, as in the authors'
  * program. For the projector the paper refers to EigenPro 2: 2,000 centers, 10,000 from p = 100,000 on.
  *
  *   bytes   fields p (6 c + q), temporary centers T m (d + c), sample s (d + q), block m p, projector, cache n p
@@ -28,13 +28,13 @@
 
 enum {
     EPOCHS_DEFAULT = 6, /* without a cache, where every epoch evaluates K(X,Z) */
-    EPOCHS_CACHED = 10, /* limits with a cache; see cached_epochs */
+    EPOCHS_CACHED = 10, /* fewest epochs with a cache, up to EPOCHS_MOST; see cached_epochs */
     EPOCHS_MOST = 100,
     CACHED_VALUES = 1000000000, /* 4 GB in float, about a second of memory bandwidth */
-    EPOCHS_PRINTED = 50,        /* those of the paper's figures; its table does not state any */
+    EPOCHS_PRINTED = 50,        /* epochs in the paper's figures; the paper's table does not state epochs */
     SAMPLE_PRINTED = 5000,
     PAIRS_PRINTED = 10,     /* s / q */
-    BLOCK_DEFAULT = 2500,   /* 50 MB in double, the factor of a block */
+    BLOCK_DEFAULT = 2500,   /* the Cholesky factor of a block takes 50 MB in double */
     ROUNDED_BATCH = 2048,   /* on a device, batches above this size are rounded down to whole tiles */
     BLOCK_DEVICE = 4096,    /* fills a GPU; a multiple of the tiles of its products */
     GUESSED_BATCH_PER_Q = 5 /* m* / q on image data; used only until the data have been read */
@@ -81,8 +81,8 @@ static void choose_sample(mrc_planner *self)
 
 /* Return a period that divides an epoch evenly. An epoch ends with a projection, which costs as much after a few
    batches as after a whole period. So with several epochs periods are made equal, by lengthening them up to one and a
-   half times if there is memory for the temporary centers. A single epoch is not divided evenly: it returns the mean of
-   its later iterates, one per projection, and longer periods would average fewer of them. */
+   half times if there is memory for the temporary centers. A single epoch is not divided evenly: its result is the mean
+   of its later iterates, one per projection, and longer periods would give fewer iterates to average. */
 static int64_t even_period(const mrc_planner *self, int64_t period)
 {
     const mrc_problem *problem = &self->problem;
@@ -125,7 +125,7 @@ static void choose_batch(mrc_planner *self)
 
 /* ---- Projector ----------------------------------------------------------------------------------------------- */
 
-/* Choose the projector that the options or the preset name, else the first that suits. */
+/* Choose the projector named by the options or the preset, else the first suitable projector of the table. */
 static mercer_status choose_projector(mrc_planner *self)
 {
     const char *name = self->options->projector, *why = "given";
@@ -171,8 +171,8 @@ static void choose_projector_sizes(mrc_planner *self)
     if (printed) self->plan->projector_options.rule = MRC_STEP_PRINTED, self->plan->projector_options.gamma = 0.5;
     if (options->projector_tolerance > 0) self->plan->projector_options.tolerance = options->projector_tolerance;
     if (projector->keeps == MRC_STORES_INVERSES) self->plan->projector_options.store = self->device && inverses;
-    /* With rough pairs (eigensystem.c) the result on a device differs from that on the CPU anyway. Otherwise `sampled`
-       stays off, so that both use the same method. */
+    /* With rough pairs (eigensystem.c) results on a device differ from results on the CPU anyway. Otherwise `sampled`
+       stays off, so that device and CPU use the same method. */
     self->plan->projector_options.sampled = self->device && mrc_eigensystem_largest(s, plan->projector_eigenpairs) < s;
     if (projector->keeps != MRC_STORES_FACTOR)
         mrc_plan_say(plan, "projector: s = %lld, q = %lld, at most %lld passes%s\n", (long long)s,
@@ -296,7 +296,7 @@ void mrc_iteration_cost(const mrc_problem *problem, const mrc_plan *plan, mrc_so
     once->held = mrc_iteration_bytes(problem, &options, sizes->nystrom, sizes->eigenpairs);
     once->held.whole += s * (points + q * e);
     once->held.shared += 2 * p * c * e; /* weights for rollback, and the best weights */
-    /* The sample's matrix and fresh rows exist only during set-up; the projector is created after it. */
+    /* The sample's kernel matrix and the fresh rows exist only during set-up. */
     once->set_up.whole = (double)mrc_eigensystem_scratch_bytes(sizes->nystrom, sizes->eigenpairs) + 2 * s * points;
     double pair = mrc_problem_features(problem);
     once->alike = 2 * s * s * pair + 40 * s * s * q;

@@ -6,7 +6,7 @@
  *              the parts that it requires
  *   average    running mean of alpha over the projections of the later half of the steps
  *   decay      the step size falls linearly to DECAY_END times its value over the later half
- *   watchdog   a loss that is not finite, twice that of weights 0, or ten times the best so far leads to a rollback to
+ *   watchdog   a loss that is not finite, twice the loss of weights 0, or ten times the best so far leads to a rollback to
  *              the last good weights, half the step size and a log line; after MOST_HALVINGS of these training fails
  *              with MERCER_ERROR_NUMERIC
  *
@@ -14,7 +14,7 @@
  * estimated on "fresh" rows after the first s, because the sample itself would give a value that is too low.
  *
  * If p centers cannot fit the labels, iterates with a constant step size keep moving around the optimum, but the mean
- * of the later ones converges. The model gets the average; training continues from the last iterate.
+ * of the later iterates converges. The model gets the average; training continues from the last iterate.
  */
 #include "solvers/iteration/iteration_solver.h"
 
@@ -269,7 +269,7 @@ static void list_iteration(mrc_job *job, mrc_state *state)
     mrc_state_add_matrix(state, "state.values", &iteration->values);
 }
 
-/* Return whether all counts stay inside their matrices. */
+/* Return whether the counts of a restored state fit the matrices, and `halving` is in (0, 1]. */
 static bool check_weights(const mrc_job *job)
 {
     const mrc_iteration *iteration = &((const solver_state *)job->state)->iteration;
@@ -311,7 +311,7 @@ static bool alarmed(mrc_watchdog *dog, const mrc_loss *result, int64_t rows)
     return dog->loss > 10 * dog->best && dog->loss > 1e-3 * dog->target;
 }
 
-/* Restores the last good weights and halves the step size. Fails after MOST_HALVINGS times. */
+/* Restores the last good weights and halves the step size. Fails after more than MOST_HALVINGS rollbacks. */
 static mercer_status roll_back(mrc_job *job)
 {
     solver_state *self = job->state;
@@ -404,7 +404,7 @@ static mercer_status run_epoch(mrc_job *job, mercer_stop *stop)
     return status == MERCER_ERROR_NUMERIC ? roll_back(job) : status;
 }
 
-/* Warn after the first epoch if a row with a large weight shortens the steps of all. */
+/* Warn after the first epoch if a row with a large weight makes all steps shorter. */
 static void warn_of_weights(mrc_job *job)
 {
     const mrc_sample_stream *stream = &job->stream;

@@ -4,7 +4,7 @@
  *
  *   plain   gradient descent in R^p: the largest eigenvalue of K_ZX K_XZ / n + ridge K_ZZ by power iteration on the
  *           sample, and max over its rows x of |K(Z,x)|^2;   POWER_STEPS 4 s p (d + 1) flops
- *   beta if K(x,x) is not constant: its largest value over all samples; one pass, n d flops
+ *   beta    if K(x,x) is not constant: its largest value over all samples; one pass, n d flops
  */
 #include "solvers/iteration/iteration_solver.h"
 
@@ -14,8 +14,8 @@
 #include <float.h>
 #include <math.h>
 
-/* POWER_STEPS: power iteration approaches the largest eigenvalue from below, so it only needs to be accurate to a few
-   percent, which PLAIN_MARGIN covers. BETA_ROWS: rows of K(X_s, Z) that are stored at a time. */
+/* POWER_STEPS: number of power iterations. They approach the largest eigenvalue from below; after POWER_STEPS it is
+   accurate to a few percent, which PLAIN_MARGIN covers. BETA_ROWS: number of rows per block of K(X_s, Z). */
 enum { POWER_STEPS = 30, BETA_ROWS = 64 };
 
 #define PLAIN_MARGIN 1.1 /* safety factor of both bounds, because they are estimated from a sample */

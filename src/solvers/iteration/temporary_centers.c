@@ -2,7 +2,7 @@
 /*
  * Temporary centers, divided among the shards.
  *
- *   F_s += K(X, X_s) w_s        for each shard s here, X (m, d), X_s (t_s, d), w_s (t_s, c), t_s about t / S
+ *   F_s += K(X, X_s) w_s for each local shard s, X (m, d), X_s (t_s, d), w_s (t_s, c), t_s about t / S
  *
  * Every shard has capacity for its share of a whole period, so that appending a batch moves no rows. Cost of a product:
  * 2 m t (d + c) / R flops on each of R ranks. Memory: T m (d + c) elements, on R ranks T m (d + c) / R each.
@@ -14,8 +14,8 @@
 
 #include <string.h>
 
-/* Backends reuse the packed form of rows only if these begin at a multiple of ROWS_TOGETHER. Large shares are aligned
-   like large shards of the centers (MRC_ALIGNED_ROWS). */
+/* Backends reuse the packed form of a range of rows only if the range begins at a multiple of ROWS_TOGETHER. Large
+   shares are aligned like large shards of the centers (MRC_ALIGNED_ROWS). */
 enum { ROWS_TOGETHER = 4 };
 
 /* Rows of a shard. offset: first row of its buffer in this rank's matrices; rows, first: its part of `count` rows. */
@@ -65,7 +65,7 @@ mercer_status mrc_temporary_centers_append(mrc_temporary_centers *self, const me
     for (int i = 0; i < self->centers->shards; i++) {
         share before = share_of(self, i, self->count), after = share_of(self, i, count);
         int64_t from = after.first - before.first, rows = after.rows - before.rows;
-        if (rows == 0) continue; /* the batch has fewer rows than there are shards */
+        if (rows == 0) continue; /* a small batch may give this shard no rows */
         mercer_matrix points = mrc_rows(&self->points, before.offset + before.rows, rows),
                       weights = mrc_rows(&self->weights, before.offset + before.rows, rows),
                       own_x = mrc_rows(x, from, rows), own_g = mrc_rows(g, from, rows);

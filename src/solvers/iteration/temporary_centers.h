@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Temporary centers: points and weights of the batches since the last projection, divided among the shards as the
- * centers are, K(., X_tmp) w_tmp = sum_s K(., X_s) w_s.
+ * Temporary centers: points and weights of the batches since the last projection. Like the centers, they are divided
+ * among the shards: K(., X_tmp) w_tmp = sum_s K(., X_s) w_s.
  *
- * Shard s has part s of mrc_share(t, S) of the t temporary centers. The part depends only on t, so it is the same for
- * any number of ranks and known when training is resumed. A batch that takes t to t + m gives every shard the
- * contiguous rows of the batch that complete its part.
+ * Shard s has part s of mrc_share(t, S) of the t temporary centers. The parts depend only on t and S, so they are the
+ * same for any number of ranks and known when training is resumed. When a batch of m rows increases t to t + m, every
+ * shard receives a contiguous range of the rows of the batch.
  */
 #ifndef MRC_SOLVERS_ITERATION_TEMPORARY_CENTERS_H
 #define MRC_SOLVERS_ITERATION_TEMPORARY_CENTERS_H
@@ -17,7 +17,7 @@ typedef struct mrc_temporary_centers {
     mercer_matrix points, weights; /* (rows, d), (rows, c): buffers of the local shards, one after the other */
     int64_t most;                  /* capacity of all shards together; 0: temporary centers are not used */
     int64_t count;                 /* current number of temporary centers, of all shards */
-    int64_t packed;                /* number of these that are in the backend's packed form */
+    int64_t packed;                /* number of temporary centers that are in the backend's packed form */
 } mrc_temporary_centers;
 
 /* Create the buffers. The caller must destroy the object even if the call fails. */
@@ -28,7 +28,7 @@ void mrc_temporary_centers_destroy(mrc_temporary_centers *temporary);
 /* Append the points x (m, d) with weights factor g (m, c); this rank stores its part of them. */
 mercer_status mrc_temporary_centers_append(mrc_temporary_centers *temporary, const mercer_matrix *x,
                                            const mercer_matrix *g, double factor);
-/* Pack the points appended since the last call; all of them after a restore, when none is packed yet. */
+/* Pack the points appended since the last call. After a restore no point is packed yet, so all points are packed. */
 mercer_status mrc_temporary_centers_pack(mrc_temporary_centers *temporary);
 /* Add K(x, X_s) w_s of local shard number `shard` to part (m, c). */
 mercer_status mrc_temporary_centers_add(const mrc_temporary_centers *temporary, int shard, const mercer_matrix *x,
