@@ -6,9 +6,9 @@
  *              the parts that it requires
  *   average    running mean of alpha over the projections of the later half of the steps
  *   decay      the step size falls linearly to DECAY_END times its value over the later half
- *   watchdog   a loss that is not finite, twice the loss of weights 0, or ten times the best so far leads to a rollback to
- *              the last good weights, half the step size and a log line; after MOST_HALVINGS of these training fails
- *              with MERCER_ERROR_NUMERIC
+ *   watchdog   a loss that is not finite, twice the loss of weights 0, or ten times the best so far leads to a rollback:
+ *              the last good weights are restored, the step size is halved, and a line is logged; after MOST_HALVINGS
+ *              rollbacks the next one fails with MERCER_ERROR_NUMERIC
  *
  * The sample is read from a separate pass (number -1), because X_s must have the distribution of the batches. beta is
  * estimated on "fresh" rows after the first s, because the sample itself would give a value that is too low.

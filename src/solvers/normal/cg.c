@@ -8,20 +8,20 @@
  *   J decreases by a d'r
  *
  * The step length minimizes J along d, and beta makes the new direction conjugate to the last one, regardless of
- * earlier rounding; in exact arithmetic both are the usual ones. After 4 steps, then 8, then every 16, the pass also
- * multiplies alpha (d and alpha side by side share the kernel values) and replaces r and J by their true values: a
- * refresh. If the true residual is more than twice the residual of the recurrence, the interval between refreshes is
- * halved and the direction restarts with d = z.
+ * earlier rounding; in exact arithmetic both formulas agree with the usual ones. After 4 steps, then 8, then every 16,
+ * the pass also multiplies alpha (d and alpha side by side share the kernel values) and replaces r and J by their true
+ * values: a refresh. If the true residual is more than twice the residual of the recurrence, the interval between
+ * refreshes is halved and the direction restarts with d = z.
  *
  * Cost of a step: one pass, n p (2 d + 4 c) flops, and 4 p^2 c for M^-1 (8 p^2 c with a ridge).
  * Bytes: see mrc_exact_cg_cost.
  *
- * Stops: in every column |r|_{M^-1} <= tolerance |b|_{M^-1}, or J can decrease by at most a share `slack` of itself and
- * of FALL (J(0) - min J): r' M^-1 r estimates r' A^-1 r = J - min J, b' M^-1 b estimates J(0) - min J; or the maximum
- * number of steps is reached; or the monitor asks for it; or GIVE_UP consecutive refreshes found that the residual had
- * drifted and J had not decreased, so that only rounding errors are left. The best alpha seen is returned. A column
- * whose curvature d'Ad is not positive and finite is frozen at its current value. A column of b that is 0 gets its
- * solution, 0.
+ * Stops: in every column |r|_{M^-1} <= tolerance |b|_{M^-1}, or J can decrease by at most `slack` times the smaller of
+ * J and FALL (J(0) - min J). Here r' M^-1 r estimates r' A^-1 r = J - min J, and b' M^-1 b estimates J(0) - min J. It
+ * also stops if the maximum number of steps is reached, if the monitor requests it, or if in GIVE_UP consecutive
+ * refreshes the residual had drifted and J had not decreased, so that only rounding errors are left. The best alpha
+ * seen is returned. A column whose curvature d'Ad is not positive and finite is frozen at its current value. A column
+ * of b that is 0 gets its solution, 0.
  *
  * Caveat: in float the products have relative errors of 2^-24, which M^-1 amplifies along eigenvectors with small
  * eigenvalues of K(Z,Z). Then true residuals below about 1e-5 (Laplace) cannot be reached; J is as accurate as float
@@ -38,14 +38,14 @@
 
 /* A refresh doubles the columns of a pass, which costs little in kernel values, because d and alpha share them. The
    interval begins at FIRST_REFRESH and doubles up to LAST_REFRESH as long as the residual has not drifted. A single bad
-   refresh may be followed by progress with the restarted direction, so it takes GIVE_UP of them to stop. */
+   refresh may be followed by progress with the restarted direction, so the run stops only after GIVE_UP bad refreshes
+   in a row. */
 enum { FIRST_REFRESH = 4, LAST_REFRESH = 16, GIVE_UP = 3, VECTORS = 6, SCALARS = 8 };
 
 static const double DOUBTFUL = 1e-3; /* share of the last exact J below which a recurrence in float is not trusted */
 static const double NO_GAIN = 1e-6;  /* relative decrease of J that is too small to count as progress */
-/* Share of the decrease of J from weights of 0 to which slack applies, if that is less than J itself. If most of J is
-   noise, 1 % of J is a large share of what can be learned: without this rule, AUC of adult, bank and credit decreased
-   by .0005 to .004. */
+/* Slack applies to this share of J(0) - min J, if that is less than J itself. If most of J is noise, 1 % of J is a
+   large share of what can be learned: without this rule, AUC of adult, bank and credit decreased by .0005 to .004. */
 static const double FALL = 0.1;
 
 typedef struct cg_state {
@@ -57,9 +57,9 @@ typedef struct cg_state {
     double *loss;                           /* (c) J of each column, penalties included */
     double *size;                           /* (c) b' M^-1 b */
     double *slope, *curve, *mixed, *factor; /* (c) d'r, d'Ad, z'Ad; step lengths */
-    double *ridge, *active;                 /* (c) penalties; 1 or 0 */
+    double *ridge, *active;                 /* (c) ridge: penalties; active: 1, or 0 if frozen */
     double best_loss;                       /* true J of `best`, all columns */
-    int64_t period, since;                  /* steps between refreshes; steps since the last one */
+    int64_t period, since;                  /* period: steps between refreshes; since: steps since the last refresh */
     int64_t poor;  /* consecutive refreshes with a drifted residual and without a decrease of J */
     int64_t turns; /* passes over the data so far, including those without a step */
     bool begun, progress, broken;
@@ -144,7 +144,7 @@ static mercer_status measure_gradient(cg_state *self, bool freeze, double *large
     return check_columns(self, freeze, largest);
 }
 
-/* Add the penalty to loss, which holds the fit, so that it becomes J. */
+/* Add the penalties to `loss`, which contains sum_i w_i |f(x_i) - y_i|^2, so that `loss` becomes J. */
 static mercer_status add_penalty(cg_state *self, const mercer_matrix *work)
 {
     MRC_TRY(mrc_normal_penalty(&self->normal, &self->alpha, self->ridge, work));
@@ -162,7 +162,7 @@ static mercer_status clear_column(cg_state *self, int64_t j)
     return self->backend->ops->axpby(self->backend, 1, &b, 0, &alpha); /* b is 0 */
 }
 
-/* Compute the initial r, d and loss, b (in q) and its size. */
+/* Compute the initial r, d and loss; b, which is stored in q; and the size of b. */
 static mercer_status start_cg(cg_state *self)
 {
     mrc_exact_solver *exact = self->exact;
@@ -190,8 +190,8 @@ static mercer_status start_cg(cg_state *self)
     return backend->ops->copy(backend, &self->d, &self->z);
 }
 
-/* After a refresh, when r and the loss are exact: check whether the recurrence has drifted away from them, and whether
-   further steps can still gain. */
+/* After a refresh r and the loss are exact. Check whether the residual of the recurrence has drifted away from r, and
+   whether further steps can decrease J. */
 static mercer_status check_truth(cg_state *self, bool *drifted, bool *stop)
 {
     mrc_exact_solver *exact = self->exact;
@@ -238,7 +238,8 @@ static mercer_status turn_direction(cg_state *self)
     return MERCER_OK;
 }
 
-/* Make one pass over the data and a step, unless the direction turns out to be useless. */
+/* Make one pass over the data and take a step. No step is taken if a refresh restarts the direction or stops the
+   run. */
 static mercer_status one_step(cg_state *self, bool *stop)
 {
     bool refresh = self->since == self->period, drifted = false;
@@ -359,7 +360,7 @@ void mrc_exact_cg_list(const mrc_exact_solver *exact, mrc_state *state)
     mrc_state_add_matrix(state, "state.active", &active);
 }
 
-/* Ask the caller to save the state if saving is due, or `now`. */
+/* Ask the caller to save the state, either if saving is due or immediately (now). */
 static mercer_status save_cg(cg_state *self, bool now)
 {
     return self->exact->save ? self->exact->save(self->exact->save_user, now) : MERCER_OK;
@@ -392,7 +393,7 @@ static mercer_status verify(cg_state *self)
     return MERCER_OK;
 }
 
-/* Choose the best alpha. If a recurrence in float leaves almost nothing of J, or a negative value, it is verified
+/* Choose the best alpha. If a recurrence in float leaves almost nothing of J, or a negative value, J is computed again
    first. */
 static mercer_status finish_cg(cg_state *self)
 {
@@ -438,7 +439,7 @@ static mercer_status iterate_cg(cg_state *self)
         if (status == MERCER_OK && stepped) status = save_cg(self, enough);
     }
     if (status != MERCER_OK && exact->stream->stopped)
-        status = save_cg(self, true); /* if stopped during a pass, this saves the state before it */
+        status = save_cg(self, true); /* if stopped during a pass, this saves the state before the pass */
     if (!begun)
         return status; /* finish_cg needs the preconditioner, which may be missing; the weights stay unchanged */
     MRC_TRY(status);

@@ -16,12 +16,14 @@
 #include <math.h>
 
 enum {
-    STEPS = 30,             /* maximum number of steps; tolerance and slack usually end a run earlier */
-    SHARED_SAMPLES = 4,     /* p / s above which the exact factor is not used with several shards: it is large then */
-    FEWEST_SAMPLE = 500,    /* minimum number, unless there are fewer centers */
+    STEPS = 30, /* maximum number of steps; tolerance and slack usually end a run earlier */
+    /* p / s above which the exact factor is not used with several shards, because the factor is large */
+    SHARED_SAMPLES = 4,
+    FEWEST_SAMPLE = 500,    /* minimum number of centers that define a coarse space, unless there are fewer centers */
     LARGEST_SAMPLE = 3000,  /* maximum number of centers that define a coarse space */
-    FEWEST_READ_ROWS = 256, /* fewer rows per batch would make products slow */
-    READ_BLOCK_BYTES = 24 << 20, /* a batch's block of K that stays in the last-level cache of common processors */
+    FEWEST_READ_ROWS = 256, /* minimum number of rows per batch; with fewer rows products are slow */
+    /* size of a batch's block of K that stays in the last-level cache of common processors */
+    READ_BLOCK_BYTES = 24 << 20,
     HALF_CACHE_BYTES = 256 << 20 /* a cache of K(X,Z) above this size is in half precision */
 };
 
@@ -41,8 +43,8 @@ enum {
 
 /* ---- Plan and cost ------------------------------------------------------------------------------------------- */
 
-/* Return the rows to read at a time: in host memory few enough for their block to stay in the processor's cache between
-   its two products. */
+/* Return the number of rows per batch. On the host they are few enough that the batch's block of K stays in the
+   processor's cache between the two products with it. */
 static int64_t read_rows(const mrc_planner *planner)
 {
     const mrc_problem *problem = &planner->problem;
@@ -60,7 +62,8 @@ static double expected_steps(const mercer_plan *plan, double samples)
     return fmin((double)plan->epochs, fmax(steps, 2));
 }
 
-/* Return the bytes with a preconditioner, and the seconds to create it and to apply it in all steps. */
+/* Return the bytes that CG holds with a preconditioner. Set *seconds to the time to create the preconditioner and to
+   apply it in all steps. */
 static double preconditioner_bytes(const mrc_planner *planner, const mrc_preconditioner_sizes *sizes, double *seconds)
 {
     mrc_cost once, each;
@@ -71,9 +74,10 @@ static double preconditioner_bytes(const mrc_planner *planner, const mrc_precond
     return bytes;
 }
 
-/* Choose the exact factor if it fits and is not much slower. With several shards it is avoided if it is large, because
-   every rank would need all of it (the number of shards decides, since the number of ranks must not). The polynomial
-   stores K(Z,Z) in half precision only if nothing else uses the stored matrix; products with a ridge term do. */
+/* Choose the exact factor if it fits and is not much slower. With several shards a large factor is avoided, because
+   every rank would need all of it. The number of shards decides, because results must not depend on the number of
+   ranks. The polynomial stores K(Z,Z) in half precision only if nothing else uses the stored matrix; products with a
+   ridge term do. */
 static void choose_preconditioner(mrc_planner *planner)
 {
     const mrc_plan_request *request = planner->request;
@@ -152,7 +156,7 @@ static void cg_cost(const mrc_problem *problem, const mrc_plan *plan, mrc_solver
 
 /* ---- Training ------------------------------------------------------------------------------------------------ */
 
-/* Monitor: pass the progress of a step to the trainer; true stops. */
+/* Monitor: pass the progress of a step to the trainer; return true to stop. */
 static bool watch_cg(void *user, int64_t step, double relative_gradient, double loss)
 {
     mrc_job *job = user;
@@ -169,7 +173,7 @@ static bool watch_cg(void *user, int64_t step, double relative_gradient, double 
     return self->status != MERCER_OK || self->stop != 0;
 }
 
-/* Save the state by the trainer, which decides whether it is due. */
+/* Save the state through the trainer, which decides whether saving is due. */
 static mercer_status save_cg_state(void *user, bool now)
 {
     mrc_job *job = user;
@@ -229,7 +233,8 @@ mrc_bytes mrc_polish_bytes(const mrc_problem *problem, double lambda)
 
 mercer_status mrc_polish(mrc_job *job, const mercer_matrix *alpha)
 {
-    /* Create new kernel blocks: those of the iteration have small batches, and passes are faster with large ones. */
+    /* Create new kernel blocks: the kernel blocks of the iteration have small batches, and passes are faster with large
+       batches. */
     MRC_OWNED(mrc_kernel_blocks_destroy) mrc_kernel_blocks kernel_blocks = {0};
     int64_t rows = mrc_min(MRC_READ_ROWS, job->n);
     int64_t batch_block_bytes =

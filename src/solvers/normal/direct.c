@@ -13,7 +13,7 @@
  * rho is mrc_rounding_penalty: 0 in double. In float it acts like p more samples with kernel rows sqrt(rho) e_j and
  * label 0, and is added in that form; the known zeros of L^-1 e_j are skipped.
  *
- * Only blocks on and below the diagonal of G are summed; the others are their transposes.
+ * Only blocks on and below the diagonal of G are summed; the blocks above the diagonal are their transposes.
  *
  * Cost: n p (2 d + 2 p + 2 c) + 2/3 p^3 flops (in float 2/3 p^3 more), one pass over the data. Bytes: 16 p^2 for L and
  * G, then the larger of a batch's block 8 p b and a copy of G; and 24 p c.
@@ -22,7 +22,7 @@
  * the condition number of G, for which double is precise enough even with wide bandwidths.
  *
  * Caveat: if K(Z,Z) is singular (equal centers), or G is (fewer samples than centers, lambda = 0), the solution is not
- * unique. A jitter on the diagonal then selects one, and the report contains it.
+ * unique. A jitter on the diagonal then selects one solution, and the report contains the jitter.
  */
 #include "solvers/normal/exact_solvers.h"
 
@@ -88,7 +88,7 @@ mercer_status mrc_exact_check_memory(const mrc_exact_solver *exact, const char *
         solver, (long long)exact->centers->p, (long long)bytes, (long long)exact->memory);
 }
 
-/* Allocate everything for all p centers: this solver needs them all on each rank. */
+/* Allocate all matrices for all p centers, because this solver needs all centers on each rank. */
 static mercer_status prepare_direct(direct_state *self, mrc_scope *scope)
 {
     mrc_backend *backend = self->backend;
@@ -117,7 +117,8 @@ static mercer_status multiply_weights(direct_state *self, const mercer_matrix *b
     return ops->scale_rows(self->backend, y, self->root);
 }
 
-/* Add B B' to G from row `first` on, where B (p - first, m) begins: only blocks on and below the diagonal. */
+/* Add B B' to rows and columns first .. p - 1 of G, for B (p - first, m). Only blocks on and below the diagonal are
+   computed. */
 static mercer_status add_products(direct_state *self, const mercer_matrix *b, int64_t first)
 {
     for (int64_t at = 0; at < b->rows; at += BLOCK) {
@@ -229,7 +230,7 @@ static mercer_status refine_direct(direct_state *self, const mercer_matrix *fact
     return backend->ops->axpby(backend, 1, &step, 1, &self->beta);
 }
 
-/* Compute beta, then alpha in its place. */
+/* Compute beta, then overwrite it with alpha. */
 static mercer_status solve_direct(direct_state *self)
 {
     mrc_backend *backend = self->backend;
@@ -286,7 +287,8 @@ static void direct_cost(const mrc_problem *problem, const mrc_plan *plan, mrc_so
 {
     double p = (double)problem->p, d = (double)problem->d, c = (double)problem->c, e = (double)problem->real_size;
     double rounded =
-        problem->real_size == (int64_t)sizeof(float) ? 2 : 1; /* the columns of rho take as many flops as the factor */
+        /* adding the rounding penalty takes as many flops as the factors */
+        problem->real_size == (int64_t)sizeof(float) ? 2 : 1;
     out->epochs = 1;
     out->batches = ceil((double)problem->n / fmax((double)plan->public_plan.batch, 1));
     double m = (double)problem->n / out->batches;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The weights of an exact solver, its run, and the code that solvers with a single pass share. */
+/* Functions that the exact solvers share as solvers of a job, and the plan and run of solvers with a single pass. */
 #include "solvers/normal/exact_job.h"
 
 #include "core/clock.h"

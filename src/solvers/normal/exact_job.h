@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What direct, krr, cg and polishing share as solvers of a job: the weights they work on, and a run. */
+/* State and functions that direct, krr, cg and polishing share as solvers of a job. */
 #ifndef MRC_SOLVERS_NORMAL_EXACT_JOB_H
 #define MRC_SOLVERS_NORMAL_EXACT_JOB_H
 
@@ -27,8 +27,8 @@ mercer_status mrc_exact_run(mrc_job *job, mrc_exact_solver *exact, const mercer_
 /* Copy the times of the job to the training report. */
 void mrc_exact_report(mrc_job *job);
 
-/* For solvers that read the samples once and then solve equations (direct, krr): their plan, and their run, with one
-   more pass that computes the loss of the returned weights unless it is known. */
+/* Plan and run of solvers that read the samples once and then solve equations (direct, krr). One more pass computes the
+   loss of the returned weights unless the solver knows it. */
 mercer_status mrc_exact_choose_once(mrc_planner *planner);
 void mrc_exact_complete_plan_once(mrc_planner *planner);
 mercer_status mrc_exact_run_once(mrc_job *job,

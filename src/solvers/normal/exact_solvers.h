@@ -18,12 +18,12 @@
 #include "solvers/sample_stream.h"
 #include "solvers/state.h"
 
-/* Callback after each CG step, when alpha is up to date; true stops. loss: J(alpha) without penalties, divided by the
-   sum of the sample weights; between refreshes it is estimated by a recurrence. */
+/* Callback after each CG step, when alpha is up to date; a return value of true stops the run. loss: J(alpha) without
+   penalties, divided by the sum of the sample weights; between refreshes it is estimated by a recurrence. */
 typedef bool (*mrc_exact_monitor)(void *user, int64_t step, double relative_gradient, double loss);
 
-/* Seconds by phase, as in a report: factors and preconditioners; kernel values and predictions; sums over the samples;
-   solves with these sums or factors. */
+/* Seconds by phase. setup: factors and preconditioners; forward: kernel values and predictions; gradient: sums over the
+   samples; solve: solves with these sums or factors. */
 typedef struct mrc_exact_times {
     double setup, forward, gradient, solve;
 } mrc_exact_times;
@@ -37,12 +37,13 @@ typedef struct mrc_exact_solver {
     double lambda;
     int64_t steps; /* cg: maximum number of steps */
     double
-        tolerance; /* cg: stop when |gradient| / |right-hand side| (preconditioned norm) is below it in every column */
-    double slack;  /* cg: a column also converges when J can decrease by at most this share of itself; 0: never */
+        /* cg: stop when |gradient| / |right-hand side| (preconditioned norm) is below this value in every column */
+        tolerance;
+    double slack; /* cg: a column also converges when J can decrease by at most this share of itself; 0: never */
     mrc_preconditioner_sizes preconditioner_sizes; /* cg: preconditioner; basis 0: exact factor of K(Z,Z) */
     mrc_exact_monitor monitor;
     void *monitor_user;
-    int64_t memory; /* bytes it may hold; 0: no limit */
+    int64_t memory; /* memory limit in bytes; 0: no limit */
     /* cg: save the state if saving is due or `now` is set; restore it. NULL: not supported. */
     mercer_status (*save)(void *user, bool now);
     mercer_status (*restore)(void *user);
@@ -64,22 +65,23 @@ typedef struct mrc_exact_solver {
    unchanged on failure, except that cg leaves the weights last passed to the monitor. */
 mercer_status mrc_exact_direct(mrc_exact_solver *exact, const mercer_matrix *alpha);
 mercer_status mrc_exact_cg(mrc_exact_solver *exact, const mercer_matrix *alpha);
-mercer_status mrc_exact_krr(mrc_exact_solver *exact, const mercer_matrix *alpha); /* as direct */
+mercer_status mrc_exact_krr(mrc_exact_solver *exact, const mercer_matrix *alpha); /* see mrc_exact_direct */
 
-/* List the state that steps of cg change. */
+/* Add the state of the current cg run to a list of saved values. */
 void mrc_exact_cg_list(const mrc_exact_solver *exact, mrc_state *state);
 
-/* Compute the peak of the bytes held, without kernel blocks and the backend's scratch, for batches of `batch` rows; for
-   cg also the work and messages of set-up (once), and of a step without those of its batches (each). All vectors are
-   counted as doubles. */
+/* Compute the peak of the bytes held for batches of `batch` rows, without kernel blocks and the backend's scratch
+   space. For cg, `once` also has the work and messages of set-up, and `each` those of a step, without the products with
+   batches. All vectors are counted as doubles. */
 mrc_bytes mrc_exact_direct_bytes(const mrc_problem *problem, int64_t batch);
 mrc_bytes mrc_exact_krr_bytes(const mrc_problem *problem);
 void mrc_exact_cg_cost(const mrc_problem *problem, int64_t batch, double lambda, const mrc_preconditioner_sizes *sizes,
                        mrc_cost *once, mrc_cost *each);
-/* Return the problem sizes of an exact solver, as its cost functions take them. */
+/* Return the problem sizes of an exact solver, for its cost functions. */
 mrc_problem mrc_exact_problem(const mrc_exact_solver *exact);
 
-/* Fail with MERCER_ERROR_MEMORY, naming both numbers, if `needed` is more than the exact solver may hold. */
+/* Fail with MERCER_ERROR_MEMORY if `needed` is above the memory limit of the exact solver. The message contains both
+   numbers. */
 mercer_status mrc_exact_check_memory(const mrc_exact_solver *exact, const char *solver, mrc_bytes needed);
 
 /* Compute J(alpha) without ridge, sum_i w_i |f(x_i) - y_i|^2 in the original units of the targets, and the ridge term

@@ -6,28 +6,30 @@
  *
  *   A alpha = Y,   A = K + diag(mu_i),   mu_i = max(lambda / w_i, floor)           p equations for each output
  *
- *   K               lower triangle, in double, stored with a factor in float                     once
+ *   K               lower triangle, in double, stored only if the factor is in float             once
  *   L L' ~ A        Cholesky, in float where the backend has that, else in double                once
  *   alpha           conjugate gradients on A in double, preconditioned by (L L')^-1              a few steps
  *
  * The floor is the size of the errors that rounding the weights causes: 4 u k sqrt(p) in float (u = 2^-24, k = mean
  * K(z,z)), which is the equivalent of the penalty of spd.h; 16 eps p k in double. If the factorization in float fails,
  * a shift is added to the diagonal of the factor, never to A: this takes more steps for the same solution. If the shift
- * would exceed SHIFT_STEPS times the smallest mu_i, the factor is computed in double, in the same way with shifts up to
- * LARGEST_SHIFT.
+ * would exceed SHIFT_STEPS times the smallest mu_i, the factor is computed in double, with shifts up to LARGEST_SHIFT
+ * if necessary.
  *
  * If weights are in float, predictions are sums in float, in which large weights of opposite signs cancel. The residual
- * is mu_i alpha_i. The rounding error of a prediction is at most u k |alpha|_1, and usually smaller by a factor of
- * sqrt(p). If this bound is not small compared with the residual, the loss is computed again from predictions. If that
- * loss exceeds the loss according to the equations by more than a fraction LOST, the equations are solved again with a
- * floor of 10 u k p, for which the bound is a tenth of the residual. In both cases the loss of predictions is reported.
+ * y_i - f(x_i) is mu_i alpha_i. The rounding error of a prediction is at most u k |alpha|_1, and usually smaller by a
+ * factor of sqrt(p). If this bound is not small compared with the residual, the loss is computed again from
+ * predictions. If that loss exceeds the loss according to the equations by more than a fraction LOST, the equations are
+ * solved again with a floor of 10 u k p, for which the bound is a tenth of the residual. In both cases the loss of
+ * predictions is reported.
  *
  * Cost: p^2 d flops in double for K, p^3 / 3 for the factor; a step reads K twice (8 p^2 bytes) and the factor twice. A
  * factor in double overwrites K, so that each step evaluates K again, 2 p^2 (d + c). The normal equations of direct.c
- * take 8 times the flops of the factor. Bytes: 8 p^2, in one type or the other; 8 p c for each of six vectors.
+ * take 8 times the flops of the factor. Bytes: 8 p^2 for a factor in double, or for a factor in float and half of K in
+ * double; 8 p c for each of six vectors.
  *
- * Caveat: a sample of weight 0 has no equation. If there are any, the planner treats the centers as different from the
- * samples.
+ * Caveat: a sample of weight 0 has no equation. If some samples have weight 0, the planner treats the centers as
+ * different from the samples.
  */
 #include "solvers/normal/exact_solvers.h"
 
@@ -49,7 +51,8 @@ static const double SHIFT_STEPS = 1000,         /* largest shift of the factor, 
     LARGEST_SHIFT = 1e-4,                       /* largest shift, relative to the mean diagonal */
     ENOUGH_FLOAT = 1e-7, ENOUGH_DOUBLE = 1e-13, /* residuals, relative to |Y|, that are small enough */
     USELESS = 1e-3,                             /* residual, relative to |Y|, above which the solver fails */
-    /* bound of the rounding error divided by the residual, and relative increase of the loss: see above */
+    /* DOUBTFUL: bound of the rounding error, relative to the residual. LOST: relative increase of the loss. See
+       above */
     DOUBTFUL = 0.25, LOST = 0.05;
 
 typedef struct krr_state {
@@ -139,13 +142,15 @@ static int64_t kept_before(int64_t first)
     return (int64_t)BLOCK * BLOCK * (blocks * (blocks + 1) / 2) + (first - blocks * BLOCK) * first;
 }
 
-/* Return the stored rows of K from `first` on, (count, first + count). first: a multiple of BLOCK. */
+/* Return rows first .. first + count - 1 of the stored K, as a view (count, first + count). first: a multiple of
+   BLOCK. */
 static mercer_matrix kept_rows(const krr_state *self, int64_t first, int64_t count)
 {
     return mrc_view((double *)self->kept.data + kept_before(first), count, first + count, MERCER_F64);
 }
 
-/* Write rows of K from `first` on, up to the diagonal, to the factor; and to the stored K if there is one. */
+/* Write rows first .. first + count - 1 of K, up to the diagonal block, to the factor, and to the stored K if K is
+   stored. */
 static mercer_status form_rows(krr_state *self, int64_t first, int64_t count)
 {
     mercer_matrix rows = mrc_rows(&self->z, first, count), until = mrc_rows(&self->z, 0, first + count),
@@ -308,8 +313,8 @@ static mercer_status solve_krr(krr_state *self)
 /* ---- As a solver ----------------------------------------------------------------------------------------------- */
 
 /*
- * If K is stored, compute sum_i w_i |f(x_i) - y_i|^2 without a pass over the samples, for the weights a that are alpha
- * rounded:
+ * If K is stored, compute sum_i w_i |f(x_i) - y_i|^2 without a pass over the samples, where a is alpha rounded to the
+ * type of the weights:
  *
  *   y - K a = r + mu alpha + K (alpha - a),   r = y - A alpha
  */
@@ -337,7 +342,7 @@ static mercer_status measure_fit(krr_state *self)
     return MERCER_OK;
 }
 
-/* Solve with a factor of this type. Set *found to whether a shift of its diagonal of at most `most` was enough. */
+/* Solve with a factor of type dtype. Set *found to whether the factor exists with a shift of at most `most`. */
 static mercer_status answer_with(krr_state *self, mercer_dtype dtype, double most, bool *found)
 {
     double since = mrc_seconds();
@@ -357,7 +362,8 @@ static mercer_status answer_with(krr_state *self, mercer_dtype dtype, double mos
     return MERCER_OK;
 }
 
-/* Solve with a factor in float if the backend has one, which is faster; otherwise, or if it fails, in double. */
+/* Solve with a factor in float if the backend supports it, because it is faster. Otherwise, or if this factorization
+   fails, use a factor in double. */
 static mercer_status answer(krr_state *self)
 {
     bool found = false;
@@ -371,8 +377,8 @@ static mercer_status answer(krr_state *self)
                     LARGEST_SHIFT);
 }
 
-/* Compute the loss of the equations, sum_i w_i |mu_i alpha_i|^2 in the original units of the targets, and whether the
-   loss of sums in float may differ. */
+/* Compute the loss according to the equations, sum_i w_i |mu_i alpha_i|^2 in the original units of the targets. Set
+   *doubtful to whether the loss of predictions in float may differ from it. */
 static mercer_status expect_fit(krr_state *self, double *fit, bool *doubtful)
 {
     const mrc_units *units = self->exact->units;

@@ -6,35 +6,35 @@
  *   M = (w/p) K_d (K_d + (tau + t) I),   K_d = K_ZZ + delta I          w = sum of the sample weights
  *   tau = lambda p / w;   rho: mrc_rounding_penalty, 0 in double
  *
- * M is A with the samples replaced by the centers (Falkon: Rudi, Carratino and Rosasco, 2017). Its factors commute, so
- * M^-1 r = (p/w) (K_d + (tau + t) I)^-1 K_d^-1 r: a Cholesky factor each, the same one if lambda = t = 0. lambda K_ZZ v
- * is formed as lambda (L (L' v) - delta v), so nothing else of size p^2 is stored. Without a factor M^-1 is
- * approximated instead; both versions are in normal_preconditioner.c.
+ * M is A with the samples replaced by the centers (Falkon: Rudi, Carratino and Rosasco, 2017). The two matrices in M
+ * commute, so M^-1 r = (p/w) (K_d + (tau + t) I)^-1 K_d^-1 r. Each has a Cholesky factor; if lambda = t = 0 the
+ * matrices are equal and share one factor. lambda K_ZZ v is formed as lambda (L (L' v) - delta v), so nothing else of
+ * size p^2 is stored. Without a factor M^-1 is approximated instead; both versions are in normal_preconditioner.c.
  *
  * Factors are in float if products are and the backend has such factors: half the time and memory, and the jitter delta
- * is far above their rounding. K_ZZ v is then formed with K_ZZ itself, because L L' - delta I would be off by eps times
- * its norm.
+ * is far above their rounding errors. K_ZZ v is then formed with K_ZZ itself, because L L' - delta I would be off by
+ * eps times its norm.
  *
  * delta = max(sqrt(eps), p eps) of the mean diagonal, eps that of the products: r carries noise of up to w eps in every
- * direction, and M^-1 multiplies it by (p/w) / (l + delta)^2 along an eigenvalue l. A larger delta costs steps: with
- * 8 p eps kin40k (p = 6,000) takes 30 steps to a loss of .00240, with p eps 20 to .00236.
+ * direction, and M^-1 multiplies it by (p/w) / (l + delta)^2 along an eigenvalue l. A larger delta costs steps: kin40k
+ * (p = 6,000) takes 30 steps to a loss of .00240 with delta = 8 p eps, and 20 steps to .00236 with delta = p eps.
  *
  * Cost with factors: p^3/3 (lambda > 0: 2/3 p^3) at the start; a product with A is one pass, n p (2 d + 4 c) flops (4 n
  * p c with a cache of K(X,Z)) and 4 p^2 c for the ridge; M^-1 is 4 p^2 c. Bytes: 8 p^2 (lambda > 0: 16 p^2), in float 4
  * p^2 (12 p^2); four matrices p x 2c, wide enough to multiply alpha in the same pass; 4 b c of a batch.
  *
- * Vectors and sums are divided among ranks as the centers are; only products with the factors need them whole.
+ * Vectors and sums are divided among ranks like the centers; only products with the factors need complete vectors.
  *
- * Precision: vectors and sums over batches are double, products inside a batch of the centers' type. Directions are
- * scaled to unit length (by powers of 2) before they are rounded to it.
+ * Precision: vectors and sums over batches are in double; products within a batch are in the type of the centers.
+ * Directions are scaled to about unit length (by powers of 2) before they are rounded to that type.
  *
  * t >= 0 corrects M for small eigenvalues, where the samples have more variance than the centers show
  * (normal_preconditioner.c). It is 0 for Laplace kernels and positive for smooth ones. If lambda = 0 there is only one
  * factor, and (K_d + t/2 I)^2 is used instead: nearly the same for the eigenvalues that matter, for half the memory.
  *
  * Steps to a tolerance of 1e-6, Laplace, p = 300, d = 3 / 20 / 100: random centers 32 / 27 / 16, k-means centers 36 /
- * 51 / 82, because k-means centers are not distributed as the data. 2 p samples in M in addition to the centers save 5
- * to 10 steps and cost 4 p^3 flops.
+ * 51 / 82, because k-means centers are not distributed like the data. 2 p samples in M in addition to the centers save
+ * 5 to 10 steps and cost 4 p^3 flops.
  */
 #include "solvers/normal/normal.h"
 
@@ -48,7 +48,7 @@
 
 /* ---- Life ---------------------------------------------------------------------------------------------------- */
 
-/* Allocate vectors and batch buffers. Those that are multiplied have 2 c columns, for d and alpha side by side. */
+/* Allocate vectors and batch buffers. Buffers for products have 2 c columns, for d and alpha side by side. */
 static mercer_status allocate_normal(mrc_normal *self)
 {
     mrc_centers *centers = self->centers;
@@ -108,7 +108,7 @@ static mercer_status add_fit(mrc_normal *self, const mercer_matrix *x, const mer
     return MERCER_OK;
 }
 
-/* Compute g of a batch from its predictions; fit[j] += sum_i w_i (y - f)^2, unless it is NULL. */
+/* Compute g of a batch from its predictions; fit[j] += sum_i w_i (y - f)^2, unless fit is NULL. */
 static mercer_status residuals(mrc_normal *self, pass_kind kind, const mercer_batch *batch, const mercer_matrix *g,
                                double *fit)
 {
@@ -220,7 +220,7 @@ mercer_status mrc_normal_begin(mrc_normal *self, const mercer_matrix *alpha, con
     mrc_backend *backend = self->backend;
     mercer_matrix v = mrc_shaped(&self->v, self->v.rows, self->c);
     mercer_matrix left = mrc_columns(&self->sum, 0, self->c), right = mrc_columns(&self->sum, self->c, self->c);
-    bool zero = true; /* the usual start: nothing to predict */
+    bool zero = true; /* the usual case: then no predictions are needed */
     MRC_TRY(mrc_centers_column_dots(self->centers, alpha, alpha, self->sums));
     for (int64_t j = 0; j < self->c; j++) zero = zero && self->sums[j] == 0;
     MRC_TRY(backend->ops->copy(backend, &v, alpha));

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The normal equations A alpha = b as an operator, and their preconditioner: what cg.c iterates with. */
+/* The normal equations A alpha = b as an operator, and their preconditioner, for conjugate gradients (cg.c). */
 #ifndef MRC_SOLVERS_NORMAL_NORMAL_H
 #define MRC_SOLVERS_NORMAL_NORMAL_H
 
 #include "solvers/normal/exact_solvers.h"
 #include "solvers/normal/polynomial_preconditioner.h"
 
-/* Vectors are fields (rows, c) f64. The factors, if there are any, are the same on every rank. */
+/* Vectors are fields (rows, c) f64. The factors, if they are used, are the same on every rank. */
 typedef struct mrc_normal {
     mrc_exact_solver *exact;
     mrc_centers *centers;
@@ -55,8 +55,8 @@ mercer_status mrc_normal_factor(mrc_normal *self);
 mercer_dtype mrc_normal_factor_type(const mrc_normal *self);
 /* Compute z = M^-1 r without the factor p / w. */
 mercer_status mrc_normal_precondition(mrc_normal *self, const mercer_matrix *r, const mercer_matrix *z);
-/* Compute out = x with columns of about unit length, fields (rows, c) f64; self->scale: the powers of 2 by which x must
-   be multiplied to restore it. */
+/* Compute out = x with columns of about unit length, fields (rows, c) f64; self->scale: the powers of 2 by which the
+   columns of out must be multiplied to restore x. */
 mercer_status mrc_normal_unit_columns(mrc_normal *self, const mercer_matrix *x, const mercer_matrix *out);
 /* Compute out = K(Z,Z) x for fields (rows, c) f64. */
 mercer_status mrc_normal_times_kernel(mrc_normal *self, const mercer_matrix *x, const mercer_matrix *out);

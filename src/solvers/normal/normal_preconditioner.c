@@ -1,21 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The preconditioner of the normal equations, M in normal.c: by Cholesky factors of K_d and K_d + (tau + t) I, or
- * without a factor of size p (polynomial_preconditioner.c), as the planner has chosen. Also products with K(Z,Z), from
- * what the preconditioner stores of it. Every rank has the same complete factors, so p must fit one rank; the
- * polynomial preconditioner is divided among the ranks.
+ * without a factor of size p (polynomial_preconditioner.c), as the planner has chosen. This file also computes products
+ * with K(Z,Z), from the matrices that the preconditioner stores. Every rank has the same complete factors, so p must
+ * fit one rank; the polynomial preconditioner is divided among the ranks.
  *
  *   exact      M^-1 r = (p/w) (K_d + (tau + t) I)^-1 K_d^-1 r             p^3/3 once, 4 p^2 c, 4 or 8 p^2 bytes
  *   polynomial M^-1 r = (p/w) P P r, P about (K (K + tau I))^-1/2         p^2 (d + q) once, 2 k p^2 c, 2 or 4 p^2 bytes
  *
- * The polynomial needs a spectrum that decreases slowly after its first q values, as for Laplace kernels: MNIST, p =
- * 10,000, random centers, test accuracy (%) after 1 .. 5 steps: exact 96.1 97.2 97.6 97.7 97.8; polynomial with s =
- * 666, q = 199 and the degree that polynomial_preconditioner.c chooses, 4: 96.3 97.3 97.7 97.8 97.8; s = 1000, q = 300
- * and degree 1: 96.4 97.0 97.3 97.6 97.6. A Gaussian of bandwidth 10, roughness 0.09, after 4 and 30 steps: exact 98.0
- * 98.2, polynomial 97.3 97.7. Alternatives tried with the Laplace kernel: block-Jacobi of 4 blocks with 100 top
- * eigenvectors, P = U w^-1 U' + (I - UU') B^-1 (I - UU'), has 96.7 after 5 steps; an incomplete factor, 1000 centers
- * exact and the rest in 4 blocks, 95.2; a coarse space of 2000 unmodified centers with degree 3 has 97.7 after 3 steps,
- * for p s^2 flops in double.
+ * The polynomial needs a spectrum that decreases slowly after its first q values, as for Laplace kernels. Test accuracy
+ * (%) on MNIST with p = 10,000 random centers and a Laplace kernel:
+ *
+ *   steps                                                         1     2     3     4     5
+ *   exact                                                         96.1  97.2  97.6  97.7  97.8
+ *   polynomial, s = 666, q = 199, degree 4 (chosen by the code)   96.3  97.3  97.7  97.8  97.8
+ *   polynomial, s = 1000, q = 300, degree 1                       96.4  97.0  97.3  97.6  97.6
+ *
+ * With a Gaussian kernel of bandwidth 10, whose roughness is 0.09, the exact preconditioner reaches 98.0 after 4 steps
+ * and 98.2 after 30; the polynomial reaches 97.3 and 97.7.
+ *
+ * Alternatives that were measured with the Laplace kernel: block-Jacobi with 4 blocks and 100 top eigenvectors, P =
+ * U w^-1 U' + (I - UU') B^-1 (I - UU'), reaches 96.7 after 5 steps. An incomplete factor, which is exact for 1000
+ * centers and has 4 blocks for the others, reaches 95.2. A coarse space of 2000 unmodified centers with degree 3
+ * reaches 97.7 after 3 steps, but costs p s^2 flops in double.
  */
 #include "solvers/normal/normal.h"
 
@@ -28,7 +35,7 @@
 #include <float.h>
 #include <math.h>
 
-/* the probes use the samples' buffer, so there must not be more of them */
+/* PROBES must not exceed SHIFT_SAMPLES, because the probes use the buffer of the samples */
 enum { TYPICAL_ROWS = 128, SHIFT_SAMPLES = 128, PROBES = 32 };
 
 /* Typical number of products with K(Z,Z) in each of the polynomial's two applications, for the cost. */
@@ -50,11 +57,12 @@ enum { TYPICAL_DEGREE = 3 };
  * Cost: p^2 (2 SHIFT_SAMPLES + PROBES) flops and 8 p (SHIFT_SAMPLES + 1) bytes; if t > 0, another factorization in the
  * same memory.
  *
- * Results: for Laplace kernels t < 0 (a center is its own neighbor, a sample is not), and shifts below 0 gain nothing
- * because -t often exceeds min l, so t = 0. For smooth kernels, whose K(Z,Z) has eigenvalues down to rounding, t > 0
- * and matters: Gaussian, d = 3, bandwidth 1, p = 600, n = 20,000: J after 40 steps is 1.05 with t = 0 and 0.098 with t
- * = 5e-4 as estimated (the minimum is about 0.089). Steps to 1e-6, Laplace, random centers, p = 1000, d = 3 / 20 / 100:
- * t = 0 34 / 28 / 19; t = 0.3 96 / 35 / 22; t = -min l / 2 34 / 25 / 21.
+ * Results: for Laplace kernels the estimate is negative (a center is its own neighbor, a sample is not). Negative
+ * shifts gain nothing because -t often exceeds min l, so t = 0. Smooth kernels, whose K(Z,Z) has eigenvalues down to
+ * rounding errors, need t > 0. Example: Gaussian, d = 3, bandwidth 1, p = 600, n = 20,000. After 40 steps J is 1.05 with
+ * t = 0, and 0.098 with the estimate t = 5e-4; the minimum is about 0.089. Steps to a tolerance of 1e-6 for Laplace
+ * kernels, random centers, p = 1000 and d = 3 / 20 / 100: 34 / 28 / 19 with t = 0, 96 / 35 / 22 with t = 0.3, and
+ * 34 / 25 / 21 with t = -min l / 2.
  *
  * Caveat: the rows are the first of pass 0. If these are the centers themselves, the estimate of t is 0.
  */
@@ -116,8 +124,8 @@ static mercer_status find_shift(mrc_normal *self, const mercer_matrix *z, double
 
 /* ---- Set-up -------------------------------------------------------------------------------------------------- */
 
-/* Compute the preconditioner's second factor, or the first one again with a larger shift (see normal.c). z: all
-   centers; mean: mean of K(z, z). */
+/* Compute the preconditioner's second factor or, if lambda = 0, the first factor again with a larger shift (see
+   normal.c). z: all centers; mean: mean of K(z, z). */
 static mercer_status factor_again(mrc_normal *self, const mercer_matrix *z, double relative, double mean)
 {
     double lambda = self->exact->lambda, t;
@@ -156,8 +164,8 @@ static mercer_status typical_value(mrc_normal *self, double *out)
     return MERCER_OK;
 }
 
-/* Compute rho (spd.h) for the type of the kernel values in a pass, which is that of the cache if there is one. mean:
-   mean of K(z, z). */
+/* Compute rho (spd.h) for the type of the kernel values in a pass: the type of the cache if kernel values are cached.
+   mean: mean of K(z, z). */
 static mercer_status find_rounding(mrc_normal *self, double mean)
 {
     const mrc_kernel_blocks *kernel_blocks = self->exact->kernel_blocks;
@@ -251,8 +259,8 @@ static mercer_matrix own_rows(const mrc_normal *self, const mercer_matrix *all)
 /* Apply a function of vectors (p, c) of all ranks to a field v. The function works on `all` and sets it to the
    result. */
 typedef mercer_status (*whole_function)(mrc_normal *self, mercer_matrix *all);
-/* Gather the vector of all ranks, apply the function on each of them, and copy this rank's rows back. With one rank
-   nothing is copied. */
+/* Gather the complete vector on every rank, apply the function to it on every rank, and copy this rank's rows back.
+   With one rank no vector is gathered. */
 static mercer_status apply_whole(mrc_normal *self, const mercer_matrix *v, whole_function apply)
 {
     if (self->centers->comm->ranks == 1) {
@@ -267,7 +275,7 @@ static mercer_status apply_whole(mrc_normal *self, const mercer_matrix *v, whole
     return self->backend->ops->copy(self->backend, v, &own);
 }
 
-/* Return the second factor: that of K(Z,Z) + (tau + shift) I or, if lambda = 0, the first one. */
+/* Return the second factor, of K(Z,Z) + (tau + t) I; if lambda = 0, this is the first factor. */
 static const mercer_matrix *second_factor(const mrc_normal *self)
 {
     return self->exact->lambda > 0 ? &self->ridged : &self->l;

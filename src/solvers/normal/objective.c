@@ -7,8 +7,8 @@
  *
  * Products are in the type of alpha, sums in double. Bytes: a batch of labels and predictions, a block of centers.
  *
- * Caveat: in float, f has an error of about 2^-24 |alpha|_1 and the ridge term one of 2^-24 |alpha|_1^2. For large
- * weights of alternating signs the computed ridge term may be negative; it is then reported as 0.
+ * Caveat: in float, f has an error of about 2^-24 |alpha|_1 and the ridge term has an error of about 2^-24 |alpha|_1^2.
+ * For large weights of alternating signs the computed ridge term may be negative; it is then reported as 0.
  */
 #include "solvers/normal/exact_solvers.h"
 
@@ -17,7 +17,7 @@
 
 #include <math.h>
 
-enum { CENTERS_AT_A_TIME = 1024 }; /* rows of the ridge term that are in memory at a time */
+enum { CENTERS_AT_A_TIME = 1024 }; /* number of centers per block of the ridge term */
 
 /* A (m, c) and B (m, c) of type real, and a buffer (c) for column sums. */
 typedef struct pair_of_blocks {
