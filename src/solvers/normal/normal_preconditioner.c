@@ -59,10 +59,10 @@ enum { TYPICAL_DEGREE = 3 };
  *
  * Results: for Laplace kernels the estimate is negative (a center is its own neighbor, a sample is not). Negative
  * shifts gain nothing because -t often exceeds min l, so t = 0. Smooth kernels, whose K(Z,Z) has eigenvalues down to
- * rounding errors, need t > 0. Example: Gaussian, d = 3, bandwidth 1, p = 600, n = 20,000. After 40 steps J is 1.05 with
- * t = 0, and 0.098 with the estimate t = 5e-4; the minimum is about 0.089. Steps to a tolerance of 1e-6 for Laplace
- * kernels, random centers, p = 1000 and d = 3 / 20 / 100: 34 / 28 / 19 with t = 0, 96 / 35 / 22 with t = 0.3, and
- * 34 / 25 / 21 with t = -min l / 2.
+ * rounding errors, need t > 0. Example: Gaussian, d = 3, bandwidth 1, p = 600, n = 20,000. After 40 steps J is 1.05
+ * with t = 0, and 0.098 with the estimate t = 5e-4; the minimum is about 0.089. Steps to a tolerance of 1e-6 for
+ * Laplace kernels, random centers, p = 1000 and d = 3 / 20 / 100: 34 / 28 / 19 with t = 0, 96 / 35 / 22 with t = 0.3,
+ * and 34 / 25 / 21 with t = -min l / 2.
  *
  * Caveat: the rows are the first of pass 0. If these are the centers themselves, the estimate of t is 0.
  */

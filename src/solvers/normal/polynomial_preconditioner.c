@@ -9,13 +9,13 @@
  *
  * h_k: the polynomial of degree k that equals h at k + 1 points of the spectrum of R, in Newton's form.
  *
- * P is symmetric, so P P is positive semi-definite for any a and b and in spite of rounding; a poor choice of a and b
- * only costs steps. With exact U, P is h(K) except for the polynomial's error; the projections I - F G' make P
- * insensitive to errors of U, and a Nystrom extension from s << p centers is not exact. K may be singular (equal
- * centers), because nothing is divided by eigenvalues below theta_q.
+ * P is symmetric, so P P is positive semi-definite for any interval [a, b] of the polynomial (below) and in spite of
+ * rounding; a poor interval only costs steps. With exact U, P is h(K) except for the polynomial's error. U is not
+ * exact, because it is a Nystrom extension from s << p centers; the projections I - F G' make P insensitive to errors
+ * of U. K may be singular (equal centers), because nothing is divided by eigenvalues below theta_q.
  *
  * Cost: p s (d + q) + p^2 (d + q) multiply-adds once (and those of coarse.c), p^2 c for each of the k products of an
- * application: K is stored, p^2 values, in half precision if the options request it. Memory: p^2 values and 2 p q.
+ * application. K is stored, in half precision if the options request it. Memory: p^2 values and 2 p q.
  *
  * With several shards K(Z_s, Z) and F_s = K(Z_s, Z) U are computed strip by strip: every rank receives STRIP centers
  * and their rows of U at a time. The strips do not depend on the number of ranks, so results are bitwise identical. A
@@ -69,7 +69,7 @@ mrc_bytes mrc_preconditioner_bytes(const mrc_preconditioner_sizes *options, cons
     double q = (double)mrc_max(0, mrc_min(options->basis, rows - 1));
     mrc_coarse_cost(problem, options->sample, options->basis, &coarse);
     mrc_bytes before = {coarse.held.shared, coarse.held.whole + coarse.peak.whole};
-    /* K, vectors; G and F; rows of K, small matrices, and with several ranks all of V on each of them */
+    /* K, vectors, G and F; rows of K, small matrices and, with several ranks, complete vectors V on every rank */
     mrc_bytes held = {p * p * (double)mrc_dtype_size(options->stored) + 3 * p * c * e + 2 * p * q * e,
                       (double)room_rows(problem->p, true, shared) * p * e + 2 * q * c * e + 16 * q +
                           8 * (2.0 * MRC_LANCZOS + 1) * c};
@@ -142,8 +142,9 @@ mercer_status mrc_preconditioner_apply(mrc_preconditioner *self, const mercer_ma
  *
  * It equals h at the k + 1 Chebyshev nodes of [a, b]. For tau = 0 its error |1 - l h_k(l)| on [a, b] is at most 1 /
  * T_{k+1}((b + a) / (b - a)), the smallest possible. [a, b] is the spectrum of R as estimated by 8 steps of Lanczos
- * from c random vectors: b is the largest Ritz value times 1.1, a the mean of the smallest ones. k is the smallest
- * degree for which that error is 1/3 or less, at most 8. Eigenvalues below a are treated as if they were about a.
+ * from c random vectors: b is the largest Ritz value times 1.1, and a is the mean over the c vectors of the smallest
+ * Ritz value. k is the smallest degree for which this bound is at most WORST_ERROR, but at most 8. Eigenvalues below a
+ * are treated as if they were about a.
  *
  * Cost: 8 products with R, p^2 c multiply-adds each.
  */
@@ -181,8 +182,8 @@ static mercer_status subtract_columns(mrc_preconditioner *self, const mercer_mat
     return MERCER_OK;
 }
 
-/* Take one step of Lanczos for every column: t are the vectors, o the previous ones. alpha, beta (c) receive the
-   entries of T; the beta of the previous step must precede beta in memory. */
+/* Take one step of Lanczos for every column: t has the current Lanczos vectors, o the previous ones. alpha, beta (c)
+   receive the entries of T; the beta of the previous step must precede beta in memory. */
 static mercer_status lanczos_step(mrc_preconditioner *self, bool first, double *alpha, double *beta, double *sums)
 {
     mrc_centers *centers = self->centers;
@@ -202,7 +203,8 @@ static mercer_status lanczos_step(mrc_preconditioner *self, bool first, double *
     return backend->ops->scale_columns(backend, &self->t, sums);
 }
 
-/* Compute the smallest and largest eigenvalue of column j's T, cut off where its Lanczos vectors vanish. */
+/* Compute the smallest and largest eigenvalue of the matrix T of column j, truncated where its Lanczos vectors
+   vanish. */
 static mercer_status ritz_ends(mrc_preconditioner *self, const double *alpha, const double *beta, int64_t j,
                                double *low, double *high)
 {
@@ -277,10 +279,10 @@ static mercer_status choose_polynomial(mrc_preconditioner *self, const double *t
     MRC_TRY(mrc_centers_sum(centers, &sum, trace_part, NULL));
     MRC_TRY(find_ends(self, theta, room, &a, &b));
     self->mean = trace / (double)centers->p;
-    /* What remains of K below the noise level of its largest eigenvalue is noise, and a polynomial for such small
+    /* Eigenvalues below the noise level of the largest eigenvalue of K are noise, and a polynomial for such small
        values would overflow. */
     double noise = self->q > 0 ? mrc_noise_level(centers->real) * theta[0] : 0;
-    /* the lower bound applies if R is nearly 0: any polynomial is right then */
+    /* the lower bound applies if R is nearly 0; then any polynomial will do */
     b = fmax(MARGIN * b, fmax(noise, 1e-12 * self->mean));
     if (!(b > 0)) b = 1;
     a = fmin(fmax(a, b / WIDEST), b / 2);
@@ -295,8 +297,8 @@ static mercer_status choose_polynomial(mrc_preconditioner *self, const double *t
 
 /* ---- The basis ----------------------------------------------------------------------------------------------- */
 
-/* Compute and store the columns of K from `first` on, those of the centers z, and F = K U, or F += these columns' part
-   of it. u: the rows of U of these centers. */
+/* Compute and store the columns of K of the centers z, which begin at column `first`. Add the product of these columns
+   with u, the rows of U of the same centers, to F; if first is 0, set F to the product. */
 static mercer_status evaluate_columns(mrc_preconditioner *self, int64_t first, const mercer_matrix *z,
                                       const mercer_matrix *u)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Roughness: the share of a center's kernel function that other centers do not explain. It decides whether small
- * eigenvalues of K(Z,Z) matter and how small they are.
+ * Roughness: the share of a center's kernel function that other centers do not explain. The roughness shows whether
+ * small eigenvalues of K(Z,Z) matter and how small they are.
  *
  *   roughness = mean over centers z of  (K(z,z) - K(z,S) K(S,S)^-1 K(S,z)) / K(z,z),
  *   S: 500 random centers, z: 500 others
  *
- * It is the share of the trace that belongs to the eigenvalues after the first few hundred. MNIST, centers at random:
- * Laplace of bandwidth 5, 10, 30: 0.73, 0.46, 0.18; Gaussian of bandwidth 3, 5, 7, 10: 0.89, 0.51, 0.24, 0.09; matern32
- * of bandwidth 10: 0.25.
+ * The roughness estimates the share of the trace of K(Z,Z) that belongs to the eigenvalues after the first few hundred.
+ * Values for random centers of MNIST: 0.73, 0.46 and 0.18 for Laplace kernels of bandwidth 5, 10 and 30; 0.89, 0.51,
+ * 0.24 and 0.09 for Gaussian kernels of bandwidth 3, 5, 7 and 10; 0.25 for matern32 of bandwidth 10.
  *
  * Cost: s^2 (d + s) multiply-adds, s = 500. With fewer than 1000 centers, half of them are S and the others z.
  */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Products with the kernel matrix of centers that are distributed over ranks, and the few global sums, over shards. A
-   shard's part of a result is in scratch space allocated for the call, so nothing here grows with the number of
-   batches. */
+/* Products with the kernel matrix of centers that are distributed over ranks, and sums over all shards. A shard's part
+   of a sum is in scratch space that is freed when the call ends. */
 #include "solvers/operators/center_shards.h"
 
 #include "core/matrix.h"

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Rows of fields, or of the centers, that other ranks own: collected by index or as a range; and rows that every rank
- * has, added to the rows of their owners.
+ * Collects rows of a field, or of the centers, from the ranks that own them, by index or as a range. Also adds rows
+ * that are the same on every rank to rows of a field (scatter).
  *
- * Collecting count rows of k elements sends each of them from its owner to all: count k (R - 1) / R elements per rank.
- * If GPUs can exchange data directly, the rows do not pass through host memory.
+ * Collecting `count` rows of k elements sends each row from its owner to all ranks: count k (R - 1) / R elements per
+ * rank. If GPUs can exchange data directly, the rows do not pass through host memory.
  *
- * Also products Y = K(Z,Z) V, p^2 (d + k) multiply-adds, or p^2 k with a stored K(Z,Z). With several shards Z and V are
- * collected in blocks of as many centers as a shard has, 256 to 4096 of them, so that memory stays O(4096 (d + k)).
+ * Products Y = K(Z,Z) V are here as well. They cost p^2 (d + k) multiply-adds, or p^2 k with a stored K(Z,Z). With
+ * several shards Z and V are collected in blocks of as many centers as a shard has, 256 to 4096 of them, so that memory
+ * stays O(4096 (d + k)).
  */
 #include "solvers/operators/center_shards.h"
 
@@ -36,7 +37,7 @@ static int owner_of(const mrc_centers *centers, int64_t id, const int64_t *ends)
 typedef struct collection {
     int64_t *ends;        /* (ranks) end of each rank's share of the centers */
     int64_t *starts;      /* (ranks + 1) first row of each rank in the packed list */
-    int64_t *local;       /* (own rows of the list) their rows in the field */
+    int64_t *local;       /* rows in the field of those requested rows that this rank owns */
     int64_t *place;       /* (count) index of each requested row in the packed list */
     mercer_matrix packed; /* (count, k) rows by owner, in memory that messages can use */
 } collection;
@@ -129,16 +130,16 @@ mercer_status mrc_centers_scatter_add(mrc_centers *centers, const mercer_matrix 
 
 /* ---- Ranges -------------------------------------------------------------------------------------------------- */
 
-/* Return the rows of `matrix` that are in the global range of `count` rows from `first` on. begins: global index of the
-   first row of `matrix`. */
+/* Return the rows of `matrix` whose global indices are in first .. first + count - 1. begins: global index of the first
+   row of `matrix`. */
 static mercer_matrix overlap(const mercer_matrix *matrix, int64_t begins, int64_t first, int64_t count)
 {
     int64_t begin = mrc_max(begins, first), end = mrc_min(begins + matrix->rows, first + count);
     return end > begin ? mrc_rows(matrix, begin - begins, end - begin) : mrc_rows(matrix, 0, 0);
 }
 
-/* All-gather: each rank has written its own rows to `out` and receives those of the others. `out` must be in memory
-   that the transport can use. */
+/* All-gather: each rank has written its own rows to `out` and receives the rows of all other ranks. `out` must be in
+   memory that the transport can use. */
 static mercer_status gather_shares(mrc_centers *centers, int64_t first, const mercer_matrix *out)
 {
     mrc_comm *comm = centers->comm;
@@ -197,8 +198,8 @@ static bool is_alone(const mrc_centers *centers)
     return centers->all_shards == 1;
 }
 
-/* Compute out = K(Z, Z_b) V_b, or out += it, for a block of consecutive centers. points, rows: buffers for the block's
-   centers and their rows of V. */
+/* Add K(Z, Z_b) V_b to out for a block of consecutive centers; for the first block, set out to the product. points,
+   rows: buffers for the block's centers and their rows of V. */
 static mercer_status add_block(mrc_centers *centers, const mercer_matrix *kept, const mercer_matrix *v,
                                const mercer_matrix *points, const mercer_matrix *rows, int64_t first,
                                const mercer_matrix *out)
@@ -230,7 +231,7 @@ mercer_status mrc_centers_times(mrc_centers *centers, const mercer_matrix *kept,
     return MERCER_OK;
 }
 
-/* Compute K(Z here, Z) block by block. */
+/* Compute this rank's rows of K(Z,Z), block by block of columns. */
 static mercer_status keep_blocks(mrc_centers *centers, const mercer_matrix *out)
 {
     int64_t size = mrc_collect_rows(centers->p, centers->all_shards);

@@ -35,7 +35,7 @@ static mercer_status create_room(mrc_kernel_blocks *self, int64_t batch_block_by
 {
     mrc_centers *centers = self->centers;
     for (int i = 0; i < centers->shards; i++) {
-        /* Share of all centers, not of this rank's: the size must not depend on the number of ranks. */
+        /* Share of all centers, not of this rank's centers: the size must not depend on the number of ranks. */
         double share = (double)centers->shard[i].rows / (double)mrc_max(centers->p, 1);
         int64_t bytes = mrc_min(most_room(self, i), (int64_t)((double)batch_block_bytes * share));
         if (bytes <= 0) continue;
@@ -181,8 +181,8 @@ static mercer_status forward_part(mrc_centers *centers, int shard, const mercer_
 mercer_status mrc_kernel_blocks_forward(mrc_kernel_blocks *self, const mercer_batch *batch, const mercer_matrix *w,
                                         const mrc_temporary_centers *temporary, const mercer_matrix *f)
 {
-    /* With a cache, predictions always come from it: a row's prediction must not depend on whether the row was seen
-       before, because a training run resumed from a checkpoint begins with an empty cache. */
+    /* With a cache, predictions are always computed from cached values: a row's prediction must not depend on whether
+       the row was seen before, because a training run resumed from a checkpoint begins with an empty cache. */
     MRC_TRY(mrc_kernel_blocks_load(self, batch));
     predict_job job = {self, batch, w, temporary};
     MRC_TRY(mrc_centers_sum(self->centers, f, forward_part, &job));

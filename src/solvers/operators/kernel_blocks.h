@@ -18,8 +18,9 @@ typedef struct mrc_kernel_blocks {
     int64_t most_rows;      /* maximum number of rows in a batch */
     int64_t samples;        /* n if samples are cached, else 0 */
     mrc_cached_block *kept; /* (shards) buffers for a batch's block */
-    mercer_matrix *cache;   /* (shards) K(X, Z_r) (n, rows of the shard), f16 or as the weights; no data: not cached */
-    unsigned char *have;    /* (n) nonzero for the rows of the cache that are filled */
+    /* (shards) K(X, Z_s) (n, rows of the shard), f16 or the type of the weights; data is NULL without a cache */
+    mercer_matrix *cache;
+    unsigned char *have; /* (n) nonzero for the rows of the cache that are filled */
     bool cached;
     bool from_cache;    /* products of the current batch use the cache */
     bool multiplied;    /* the rows of the current batch were already multiplied once */
@@ -37,7 +38,8 @@ void mrc_kernel_blocks_destroy(mrc_kernel_blocks *kernel_blocks);
    mercer_plan. */
 void mrc_kernel_blocks_cost(const mrc_problem *problem, int64_t batch_block_bytes, int cache_data, mrc_cost *out);
 
-/* Prepare the products of a batch without computing one: fill the cache if there is one. */
+/* Prepare for mrc_kernel_blocks_transpose without a forward product. If there is a cache, fill in the rows of the
+   batch. */
 mercer_status mrc_kernel_blocks_load(mrc_kernel_blocks *kernel_blocks, const mercer_batch *batch);
 /* Compute F (m, c) = K(X_m, Z) W for a field W, + K(X_m, X_tmp) w_tmp unless temporary is NULL, in one sum over shards.
    Uses and fills the cache when the batch's rows are known. */

@@ -2,23 +2,23 @@
 /*
  * Pairs of points for the fused products, and the packed forms of points that many products use.
  *
- * A packed form is found by address: it is used for every view whose rows are inside a packed matrix. So it need not be
- * passed through the functions between a solver, which knows which points recur, and the products. In return the solver
- * must report when the points change. Cost: one pass over the points for each packing; the backend's form takes 1 or 2
- * bytes per coordinate.
+ * A packed form is found by address: it is used for every view whose rows are inside a packed matrix. A solver knows
+ * which points recur. Because products find packed forms by address, the functions between solver and products need not
+ * pass them on. In return the solver must call mrc_points_pack or mrc_points_forget when the points change. Cost: one
+ * pass over the points for each packing; the backend's form takes 1 or 2 bytes per coordinate.
  */
 #include "solvers/operators/center_shards.h"
 
 #include "core/matrix.h"
 
-/* Return the distance of two rows in bytes. */
+/* Return the distance between consecutive rows in bytes. */
 static int64_t row_bytes(const mercer_matrix *matrix)
 {
     return matrix->ld * mrc_dtype_size(matrix->dtype);
 }
 
-/* Return the packed form that contains all rows of a view, or NULL; set *first to the index of the first of these rows
-   in it. */
+/* Return the packed form that contains all rows of a view, or NULL; set *first to the index in the packed form of the
+   view's first row. */
 static const mrc_packed *find_packed(const mrc_centers *centers, const mercer_matrix *view, int64_t *first)
 {
     for (int i = 0; i < MRC_MOST_PACKED; i++) {
