@@ -21,7 +21,7 @@ struct mrc_solver;
 typedef struct mrc_plan_request {
     mrc_machine machine;
     const mercer_train_options *options;
-    const struct mrc_solver *solver; /* solver to plan for; NULL: the one that the options name, or automatic choice */
+    const struct mrc_solver *solver; /* solver to plan for; NULL: solver named in the options, or automatic choice */
     int64_t n, p, d, c;
     mercer_dtype real, points; /* types of the weights and of the samples */
     int shards;                /* number of shards of the centers */
@@ -29,10 +29,11 @@ typedef struct mrc_plan_request {
     int64_t budget; /* memory budget in bytes if already decided; 0: derived from the options or from free memory */
     /* Critical batch, measured on the data; 0: not measured yet. */
     int64_t critical_batch;
-    double roughness;  /* roughness of K(Z,Z) (roughness.c); 0 if unknown */
-    bool bounded;      /* kernel values are between 0 and 1 */
-    double norm;       /* p of the kernel's distance, from mrc_kernel_norm */
-    bool rows_known;   /* the source reports the indices of a batch's samples; assumed before it is opened */
+    double roughness; /* roughness of K(Z,Z) (roughness.c); 0 if unknown */
+    bool bounded;     /* kernel values are between 0 and 1 */
+    double norm;      /* p of the kernel's distance, from mrc_kernel_norm */
+    /* the source reports the indices of a batch's samples; assumed true before the source is opened */
+    bool rows_known;
     double spread;     /* bandwidth divided by the median distance between centers; 0 if unknown */
     double unevenness; /* largest sample weight divided by the mean weight; 0 if unknown */
     bool on_samples;   /* the centers are the samples, each exactly once, and no sample has weight 0 */
@@ -56,7 +57,7 @@ typedef struct mrc_plan_warning {
 
 /* A training run to try instead of one that broke down. */
 typedef struct mrc_attempt {
-    const struct mrc_solver *solver; /* NULL: as in the request */
+    const struct mrc_solver *solver; /* NULL: solver of the request */
     bool accurate;                   /* without half precision */
 } mrc_attempt;
 enum { MRC_ATTEMPTS = 2 };
@@ -72,17 +73,19 @@ typedef struct mrc_plan {
     int64_t polish;                                /* number of conjugate gradient steps at the end */
     int64_t batch_block_bytes;                     /* bytes of the buffer for a batch's kernel block */
     bool half;                                     /* products may be rounded to half precision */
-    bool half_chosen;                              /* by choice of the planner, so the training checks the result */
+    /* half was chosen by the planner, not by the user, so training checks the result */
+    bool half_chosen;
     int64_t budget;
     mrc_plan_warning warnings[MRC_PLAN_WARNINGS];
     int warning_count;
-    mrc_attempt attempts[MRC_ATTEMPTS]; /* what to try if training by this plan breaks down, each by a new plan */
+    /* training runs to try, in order and each with a new plan, if training with this plan breaks down */
+    mrc_attempt attempts[MRC_ATTEMPTS];
     int attempt_count;
 } mrc_plan;
 
 /* Caching of K(X,Z) that a solver requests; the planner grants what fits. */
 typedef struct mrc_caching {
-    int64_t block; /* bytes of a batch's block between its two products, in their format; 0: one product only */
+    int64_t block; /* bytes of a batch's block of K as cached between its two products; 0: only one product is needed */
     int64_t block_with_cache; /* bytes of that block if all samples are cached as well */
     bool repeated;            /* all samples are read more than once, so that caching them pays */
     bool recompute;           /* do not cache the samples, because evaluating K is as fast as reading it */
@@ -104,7 +107,7 @@ typedef struct mrc_planner {
     mrc_caching caching;
 } mrc_planner;
 
-/* Append a line, or a part of one, to the plan's text. */
+/* Append a line, or a part of a line, to the plan's text. */
 void mrc_plan_say(mercer_plan *plan, const char *format, ...) MRC_PRINTF(2, 3);
 
 /* Return the seconds that work takes at the machine's nominal rates, without messages between ranks. */

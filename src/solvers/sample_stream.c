@@ -14,7 +14,7 @@
 enum {
     SKIP_ROWS = 2048,      /* rows per request when a source cannot skip, so that its batches stay small */
     PART_ROWS = 64,        /* rows of targets that a task converts */
-    MANY_TARGETS = 1 << 16 /* number of targets from which several threads are faster */
+    MANY_TARGETS = 1 << 16 /* smallest number of targets for which several threads are faster */
 };
 
 mercer_status mrc_sample_stream_open(mrc_sample_stream *out, mercer_context *context, const mercer_source *source,

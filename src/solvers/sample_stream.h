@@ -11,7 +11,8 @@
 typedef struct mrc_sample_stream {
     mercer_context *context;
     const mercer_source *source;
-    const mercer_kernel *kernel; /* if not NULL, samples are checked: its values must be in the range of type real */
+    /* if not NULL, X is checked so that values of this kernel are in the range of type real */
+    const mercer_kernel *kernel;
     mercer_dtype real;
     bool rows_known; /* every batch so far had row numbers */
     double heaviest; /* largest sample weight seen; samples without a weight count 1 */

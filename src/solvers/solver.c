@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The table of solvers. Most of them are presets of the iteration, which differ in these parts:
+ * The table of solvers. Most solvers are presets of the iteration, which differ in these parts:
  *
  *   name        centers  eigensystem  batch  projection
  *   richardson  Z = X    q = 0        m = n  none needed           kernel gradient descent

@@ -51,9 +51,9 @@ typedef struct mrc_job mrc_job;
 
 /* Services of the trainer for a solver. */
 typedef struct mrc_job_host {
-    /* Chooses the plan's sizes again, with the critical batch, and with whether batches have row numbers. */
+    /* Chooses the plan's sizes again, now that the critical batch is known, and whether batches have row numbers. */
     mercer_status (*refine)(mrc_job *job, int64_t critical_batch, bool rows_known, mercer_dtype points);
-    /* Writes a checkpoint if one is due. weights: those that the model would get now. */
+    /* Writes a checkpoint if one is due. weights: the weights that the model would receive now. */
     mercer_status (*save)(mrc_job *job, const mercer_matrix *weights, mrc_save_moment moment);
     /* Restores the saved state. */
     mercer_status (*restore)(mrc_job *job);
@@ -63,7 +63,7 @@ typedef struct mrc_job_host {
        nonzero reason to stop here. */
     mercer_status (*end_epoch)(mrc_job *job, const mercer_matrix *candidate, mercer_progress *progress,
                                mercer_stop *stop);
-    /* Writes loss and accuracy of the weights on the validation set to the report; NaN without one. */
+    /* Writes loss and accuracy of the weights on the validation set to the report; NaN without a validation set. */
     mercer_status (*validate)(mrc_job *job, const mercer_matrix *weights);
 } mrc_job_host;
 
@@ -101,7 +101,8 @@ struct mrc_job {
 mercer_status mrc_job_kernel_blocks(mrc_job *job);
 /* Set a field to the weights that training begins with. */
 mercer_status mrc_job_first_weights(const mrc_job *job, const mercer_matrix *field);
-/* Return the weights that training would return now: the best validated ones, or the solver's. */
+/* Return the weights that training would return now: the weights with the best validation result, or the solver's
+   weights. */
 const mercer_matrix *mrc_job_candidate(const mrc_job *job);
 
 /* ---- The table ----------------------------------------------------------------------------------------------- */
@@ -115,12 +116,12 @@ enum {
     MRC_USES_PROJECTOR = 16, /* projector and its sizes, carry */
     MRC_USES_PERIOD = 32,
     MRC_NEEDS_SAMPLES = 64,    /* the centers are the samples */
-    MRC_NEEDS_ROUGHNESS = 128, /* its plan depends on the spectrum of K(Z,Z) */
+    MRC_NEEDS_ROUGHNESS = 128, /* the plan depends on the spectrum of K(Z,Z) */
     MRC_FOR_AUTO =
-        /* auto may choose it; the first such row is preferred, the last one is the fallback and accepts the most
-           options */
+        /* auto may choose the solver. The first such row is preferred; the last such row is the fallback and accepts
+           the most options */
     256,
-    MRC_CONVERGES = 512 /* its weights are exact, or it runs to convergence */
+    MRC_CONVERGES = 512 /* the solver computes exact weights, or runs to convergence */
 };
 
 /* Cost of a solver. set_up: all memory, and the work of set-up; batch: work of a batch; projection: work of a
@@ -137,16 +138,17 @@ typedef struct mrc_solver_ops {
     mercer_status (*choose)(mrc_planner *planner);
     /* Makes the last choices once memory has been assigned, and adds them to the plan's text. */
     void (*complete_plan)(mrc_planner *planner);
-    /* Computes the cost of a plan with these sizes, without kernel blocks and caches; *out is cleared before. */
+    /* Computes the cost of a plan, without kernel blocks and caches; the caller has cleared *out. */
     void (*cost)(const mrc_problem *problem, const mrc_plan *plan, mrc_solver_cost *out);
-    /* Sets up from `first` samples, or from the job's stream if that is NULL. destroy is called after a failure too. */
+    /* Sets up the solver from the samples `first`, or from the job's stream if first is NULL. destroy is called after a
+       failure too. */
     mercer_status (*create)(mrc_job *job, const mercer_matrix *first);
     /* Trains to the end. */
     mercer_status (*run)(mrc_job *job);
-    /* Take a step on a batch of the caller; complete the steps so far. NULL: not supported. */
+    /* step takes a step on a batch of the caller; finish completes the steps so far. NULL: not supported. */
     mercer_status (*step)(mrc_job *job, const mercer_batch *batch);
     mercer_status (*finish)(mrc_job *job);
-    /* Lists the state that steps change. NULL: there is none, and a resumed run starts from the beginning. */
+    /* Lists the state that steps change. NULL: no state is saved, and a resumed run starts from the beginning. */
     void (*list)(mrc_job *job, mrc_state *state);
     /* Returns false if numbers that were read from a checkpoint are invalid. NULL: they are always valid. */
     bool (*check)(const mrc_job *job);
@@ -170,7 +172,7 @@ typedef struct mrc_solver {
     const char *name, *description; /* name of at most 15 characters; one-line description for messages */
     const mrc_solver_ops *ops;
     unsigned traits; /* MRC_USES_..., MRC_NEEDS_... */
-    /* auto chooses it, even if others are faster, if it is estimated to take at most this number of seconds */
+    /* auto chooses this solver, even if others are faster, if its estimated time is at most this number of seconds */
     double cheap;
     mrc_preset preset; /* for solvers that are presets of the iteration */
 } mrc_solver;

@@ -22,7 +22,7 @@ void mrc_state_add_field(mrc_state *state, const char *name, const mercer_matrix
     mrc_state_add_matrix(state, name, value);
     if (state->overflow || !value->data) return;
     mrc_state_matrix *added = &state->matrices[state->matrix_count - 1];
-    added->value = *value; /* a rank may have none of the rows */
+    added->value = *value; /* also added if this rank has no rows of the field */
     added->total = p;
 }
 

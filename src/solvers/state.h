@@ -30,7 +30,7 @@ typedef struct mrc_state_matrix {
     int64_t total;       /* > 0: value has this rank's share of that number of rows; 0: all ranks have the same rows */
     const struct mrc_temporary_centers
         *temporary; /* set for temporary centers, whose matrices have unused rows between the shards */
-    int64_t first;  /* index of the first of these rows among those of all ranks */
+    int64_t first;  /* temporary centers: index of this rank's first row among the rows of all ranks */
 } mrc_state_matrix;
 
 /* The sizes and choices of a plan that must be the same when training is resumed. */

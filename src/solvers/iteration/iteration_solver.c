@@ -6,7 +6,7 @@
  *              the parts that it requires
  *   average    running mean of alpha over the projections of the later half of the steps
  *   decay      the step size falls linearly to DECAY_END times its value over the later half
- *   watchdog   a loss that is not finite, twice the loss of weights 0, or ten times the best so far causes a rollback:
+ *   watchdog   a loss that is not finite, twice the loss of weights 0, or ten times the best loss causes a rollback:
  *              the last good weights are restored, the step size is halved, and a line is logged; after MOST_HALVINGS
  *              rollbacks the next one fails with MERCER_ERROR_NUMERIC
  *

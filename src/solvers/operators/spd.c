@@ -11,14 +11,14 @@
  * Why 16 eps p: Cholesky commits an error of up to about p eps times the diagonal. So a smaller eigenvalue may be
  * computed as negative, which makes the factorization fail, or as a positive pivot that consists of rounding errors.
  * Hence a factor with a squared pivot below 4 eps p also counts as failed (a squared pivot is never smaller than the
- * smallest eigenvalue). Equal centers make K(Z,Z) singular and need the jitter, which then divides their weight
- * among them.
+ * smallest eigenvalue). Equal centers make K(Z,Z) singular and need the jitter, which then divides a weight evenly
+ * among equal centers.
  *
  * When can a solution be rounded? x = (K + mu I)^-1 b is computed in double and rounded to type real (unit roundoff u),
- * which changes K x by at most u |x| |K|_2 <= u |x| trace K. Where K is nearly singular |x| is huge and the rounded x
+ * which changes K x by at most u |x| |K|_2 <= u |x| trace K. If K is nearly singular, |x| is huge and the rounded x is
  * useless. Because |x| <= |b| / mu, a shift mu = 10 u trace K keeps the error below |b|/10 for any K. Relative to the
- * mean of the diagonal, it is 10 u times the number of rows. The shift makes the solution inexact by mu x, so it is
- * applied only if |x| is too large.
+ * mean of the diagonal, this shift is 10 u times the number of rows. The shift makes the solution inexact by mu x, so
+ * it is applied only if |x| is too large.
  */
 #include "solvers/operators/spd.h"
 
@@ -81,8 +81,8 @@ static mercer_status form_shifted(mrc_centers *centers, const mrc_spd *job, cons
     return backend->ops->axpby(backend, job->shift + relative * *mean, ones, 1, &diagonal);
 }
 
-/* Factor with rising jitter until it succeeds. A is formed again for each attempt, because factorization overwrites
-   it. */
+/* Try factorizations with increasing jitter until one succeeds. A is formed again for each attempt, because
+   factorization overwrites it. */
 static mercer_status try_factors(mrc_centers *centers, const mrc_spd *job, const mercer_matrix *l,
                                  const mercer_matrix *ones, double *pivots, double *relative, double *mean)
 {

@@ -31,7 +31,7 @@ mercer_status mrc_matrix_norm(mrc_backend *backend, const mercer_matrix *a, doub
 /* Compute the trace of K(B,B) of points (b, d). */
 mercer_status mrc_points_trace(mrc_centers *centers, const mercer_matrix *points, double *trace);
 
-/* Factor L L' = K(B,B) + shift I with the smallest shift that suffices. */
+/* Factorization L L' = K(B,B) + shift I by mrc_factor_kernel, with the smallest shift that suffices. */
 typedef struct mrc_factor {
     mercer_matrix l;           /* (b, b) f64, owned by the caller */
     const mercer_matrix *room; /* (b, b) f64 scratch of the caller to compute (L L')^-1 in place of l; or NULL */
@@ -54,7 +54,7 @@ bool mrc_factor_too_rough(const mrc_factor *factor, mercer_dtype real, double x_
 mercer_status mrc_spd_solve(mrc_centers *centers, const mercer_matrix *l, const mercer_matrix *b);
 
 /*
- * Return the penalty rho that models rounding the weights, and the kernel values they are multiplied with, to float:
+ * Return the penalty rho that models the rounding of weights and kernel values to float:
  *
  *   rho |alpha|^2,   rho = w (4 u k)^2,   u = 2^-24, k = mean K(z,z), w = sum of the sample weights
  *                    rho = w (2^-12 k)^2  if kernel values are cached in half precision, with relative errors of

@@ -7,13 +7,13 @@
  *   X = K(Z_b,Z_b)^-1 B       by a Cholesky factor in double, b^3/3 for each solve; or by the inverse itself, stored
  *                             in type real: 7/3 b^3 once, then 2 b^2 c per solve, one product on a GPU
  *
- * If inverses are stored, several are computed by one call of the backend. Those that need a shift are computed again
- * one by one.
+ * If inverses are stored, several are computed by one call of the backend. Inverses that need a shift are computed
+ * again one by one.
  *
  * Memory: a sorted copy of the centers, p d; 8 b^2, or 16 b^2 for each of the inverses that are computed together;
- * inverses p b. On R ranks each has its part of the sorted copy and every R-th inverse, and the rank that has the
- * inverse of a block sends X (b, c) to the others. All ranks compute all inverses, because the shift that one block
- * needs is the minimum for the next.
+ * inverses p b. Each of R ranks has its part of the sorted copy and every R-th inverse. The rank that has the inverse
+ * of a block sends X (b, c) to all other ranks. All ranks compute all inverses, because the shift that one block needs
+ * is the minimum for the next.
  *
  * Rounding. x is stored in type real (unit roundoff u), so an x with u |x| |K| > |b|/10 is too inaccurate; a relative
  * shift of 10 u b on the diagonal prevents this (spd.c). A factor is checked with each x. A stored inverse, which is
@@ -30,7 +30,7 @@
 #include <string.h>
 
 /* POWER_STEPS: steps of power iteration, each of which costs b^2 multiply-adds, compared with b^3 for the inverse that
-   it checks. DRAWN: elements of the permutation that are computed at a time, in an array on the stack (32 kB). */
+   it checks. DRAWN: elements of the permutation that are computed together, in an array on the stack (32 kB). */
 enum { POWER_STEPS = 8, DRAWN = 4096 };
 
 /* Return the number of blocks; the last may be smaller. */
@@ -87,7 +87,7 @@ static mercer_status sort_rows(mrc_blocks *self)
         mrc_alloc_zero(centers->context, &self->before, centers->shards * width, sizeof(int64_t), "bounds of blocks"));
     for (int64_t i = 0; i < centers->p; i++) {
         int64_t block = i / self->size;
-        /* The last bound counts the rows placed so far; it is the bound of the block that begins. */
+        /* Entry self->count of a shard counts its rows placed so far. When a block begins, this count is its bound. */
         for (int k = 0; k < centers->shards && i % self->size == 0; k++)
             self->before[k * width + block] = self->before[k * width + self->count];
         if (i % DRAWN == 0) draw_order(self, i, mrc_min(DRAWN, centers->p - i), ids);
@@ -142,7 +142,7 @@ static mercer_status estimate_norm(mrc_blocks *self, const mercer_matrix *a, dou
 {
     mrc_centers *centers = &self->sorted;
     mrc_backend *backend = centers->backend;
-    /* start vector; it is hardly ever orthogonal to the top eigenvector */
+    /* start vector: column 0 of a, which is hardly ever orthogonal to the top eigenvector */
     mercer_matrix pair, column = mrc_columns(a, 0, 1);
     MRC_SCOPE(scope, centers->context);
     MRC_TRY(mrc_scope_matrix(&scope, backend, &pair, a->rows, 2, centers->real, "a vector"));
@@ -232,7 +232,7 @@ static int keeper_of(const mrc_blocks *self, int64_t block)
     return (int)(block % self->centers->comm->ranks);
 }
 
-/* Compute X = K(Z_b,Z_b)^-1 B on the rank that has the inverse, then send it to all. */
+/* Compute X = K(Z_b,Z_b)^-1 B on the rank that has the inverse, then send X to all ranks. */
 static mercer_status solve_by_inverse(mrc_blocks *self, int64_t block, const mercer_matrix *b, const mercer_matrix *x)
 {
     mrc_comm *comm = self->centers->comm;
@@ -261,8 +261,8 @@ mercer_status mrc_blocks_solve(mrc_blocks *self, int64_t block, const mercer_mat
 
 /* ---- Life ---------------------------------------------------------------------------------------------------- */
 
-/* Store the inverses of up to `most` blocks from `first` on, of the same size; set *done to their number. other:
-   buffer for inverses that another rank stores. */
+/* Compute the inverses of up to `most` blocks first, first + 1, ... of the same size, and store those of this rank. Set
+   *done to the number of blocks. other: buffer for inverses that another rank stores. */
 static mercer_status keep_some(mrc_blocks *self, int64_t first, int64_t most, int64_t *ids, const mercer_matrix *room,
                                mercer_matrix *other, int64_t *done)
 {

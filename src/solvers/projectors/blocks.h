@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The centers in a random order, divided into blocks, and the inverse of K(Z_b, Z_b) of each block: the basis of block
+/* The centers in a random order, divided into blocks, and the inverse of K(Z_b, Z_b) of each block, for block
    methods. */
 #ifndef MRC_SOLVERS_PROJECTORS_BLOCKS_H
 #define MRC_SOLVERS_PROJECTORS_BLOCKS_H
@@ -11,8 +11,10 @@ enum { MRC_BLOCKS_TOGETHER = 8 }; /* maximum number of inverses that a device co
 
 typedef struct mrc_blocks {
     mrc_centers *centers; /* the original centers, borrowed */
-    mrc_centers sorted; /* the same centers, each shard's in the order of the blocks; its fields are "sorted fields" */
-    mercer_matrix z;    /* (rows, d) sorted.z, owned */
+    /* the same centers; the rows of each shard are in the order of the blocks. Fields of these centers are called
+       "sorted fields" */
+    mrc_centers sorted;
+    mercer_matrix z; /* (rows, d) sorted.z, owned */
     uint64_t seed;
     int64_t size, count; /* centers per block (the last may have fewer); number of blocks */
     int64_t *order;      /* (rows) sorted row i is row order[i] of a field */
@@ -29,9 +31,9 @@ typedef struct mrc_blocks {
 mercer_status mrc_blocks_create(mrc_blocks *out, mrc_centers *centers, int64_t size, bool keep_inverses, bool together,
                                 double jitter, uint64_t seed);
 void mrc_blocks_destroy(mrc_blocks *blocks);
-/* Return the bytes held, without those of the original centers. */
+/* Return the bytes held, without the original centers. */
 mrc_bytes mrc_blocks_bytes(const mrc_problem *problem, int64_t size, bool keep_inverses);
-/* Return the additional bytes needed while inverses are computed; together: several at a time. */
+/* Return the additional bytes needed while inverses are computed; together: several inverses at a time. */
 double mrc_blocks_making(const mrc_problem *problem, int64_t size, bool together);
 int64_t mrc_blocks_rows(const mrc_blocks *blocks, int64_t block);
 

@@ -8,13 +8,13 @@
  *   U = Y V W^-1/2                                its eigenvectors                          (p, q)
  *   U <- U C^-T with U'U = C C'                   once more, because of rounding errors                 (p, q), 2 p q^2
  *
- * U is not orthonormal after the fourth line where w_i is small: an error eps in Y'Y becomes eps w_1/w_i in U'U.
- * Directions with lambda_i or w_i below the noise level (1e-6 of the largest in float, 1e-12 in double) are left out;
- * the last line, the second half of a "Cholesky QR 2", makes all others orthonormal, with the smallest changes to the
- * leading ones.
+ * After the fourth line, columns of U with a small w_i are not orthonormal: an error eps in Y'Y becomes eps w_1/w_i in
+ * U'U. Directions with lambda_i or w_i below the noise level (1e-6 of the largest in float, 1e-12 in double) are left
+ * out; the last line, the second half of a "Cholesky QR 2", makes the remaining directions orthonormal, with the
+ * smallest changes to the leading directions.
  *
- * (s Lambda)^-1/2 is applied to the small matrices only: Y itself is never scaled, and U takes its place, 4096 rows at
- * a time. Memory: p q, and during creation also s^2 and a few matrices of q^2.
+ * (s Lambda)^-1/2 is applied only to the small matrices: the stored Y is K(Z,Z_s) E, unscaled. U overwrites it, 4096
+ * rows at a time. Memory: p q, and during creation also s^2 and a few matrices of q^2.
  */
 #include "solvers/projectors/projector.h"
 
@@ -73,7 +73,7 @@ static mercer_status basis_create(basis *self, mrc_scope *scope)
     return mrc_scope_matrix(scope, backend, &self->strip, strip, q, real, "a strip of the coarse space");
 }
 
-/* Compute A (k, k) f64 = U'U, exactly symmetric, with row and column i times scale[i] unless scale is NULL. */
+/* Compute A (k, k) f64 = U'U, exactly symmetric, with row and column i multiplied by scale[i] unless scale is NULL. */
 static mercer_status gram_of(basis *self, const double *scale)
 {
     int64_t k = self->out->u.cols;
@@ -91,7 +91,7 @@ static mercer_status gram_of(basis *self, const double *scale)
     return mrc_host_close(self->backend, &self->a, &to, true, MERCER_OK);
 }
 
-/* Compute to <- from t, in the same memory, a strip of rows at a time. */
+/* Compute to <- from t, where `to` overwrites `from`, a strip of rows at a time. */
 static mercer_status transform_rows(basis *self, const mercer_matrix *from, const mercer_matrix *t,
                                     const mercer_matrix *to)
 {
@@ -223,8 +223,8 @@ void mrc_coarse_cost(const mrc_problem *problem, int64_t s, int64_t q, mrc_cost 
     out->alike = 40 * rows * rows * directions;
     out->flops = out->alike + 2 * p * rows * (mrc_problem_features(problem) + directions);
     mrc_sample_system_bytes(problem, s, q, &sample, &total);
-    /* While the sample's eigensystem is computed there is no U yet; then there are both; then U with its small matrices
-       (the eigenvectors of A need one more) and a strip of rows. */
+    /* Three phases: first the sample's eigensystem is computed, without U; then the eigensystem and U exist; then U,
+       small matrices (one more for the eigenvectors of A) and a strip of rows. */
     int64_t small =
         q * q * (2 * real_size + 3 * 8) + 64 * 8 * q + mrc_min(MRC_COLLECT_BLOCK, problem->p) * q * real_size;
     double before = (double)(total + 8 * s + 16 * q) - mrc_bytes_sum(out->held);

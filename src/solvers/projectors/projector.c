@@ -4,8 +4,8 @@
  *
  *   K(Z,Z) theta = h,   r = h - K(Z,Z) theta,   reported: |r| / |h|                    h, theta, r fields (rows, c)
  *
- * Each kind of projector updates r as it goes. Its norm is computed here, so that the reported residual is that of the
- * returned h for all kinds. Cost: O(p c) in addition to that of the kind.
+ * Each kind of projector updates r during its iterations and returns it in h. The norm of r is computed here, so that
+ * the reported residual is exact for all kinds. Cost: O(p c), in addition to the cost of the kind.
  */
 #include "solvers/projectors/projector.h"
 
@@ -16,7 +16,7 @@
 
 extern const mrc_projector_ops mrc_projector_exact, mrc_projector_ep2, mrc_projector_pcg, mrc_projector_bgs;
 
-/* In order of preference: the planner uses the first one whose `suits` returns a reason. */
+/* In order of preference: the planner uses the first projector whose `suits` returns a reason. */
 static const mrc_projector_ops *const kinds[] = {
     &mrc_projector_exact,
     &mrc_projector_ep2,

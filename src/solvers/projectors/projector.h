@@ -7,8 +7,9 @@
  *   pcg    conjugate gradients with a Nystrom preconditioner, stored K(Z,Z) or not   p^2 d (stored: p^2 c) per pass
  *   bgs    block Gauss-Seidel with a coarse space                                  p^2 d / 2 per pass
  *
- * All of them update the residual h - K theta as they go, report its norm relative to |h| (Frobenius norm, exact up to
- * rounding), and return the residual itself in h, so that the caller can add it to the next right-hand side.
+ * All projectors update the residual h - K theta in each pass, and report its norm relative to |h| (Frobenius norm,
+ * exact up to rounding). They return the residual itself in h, so that the caller can add it to the next right-hand
+ * side.
  */
 #ifndef MRC_SOLVERS_PROJECTORS_PROJECTOR_H
 #define MRC_SOLVERS_PROJECTORS_PROJECTOR_H
@@ -38,7 +39,7 @@ typedef struct mrc_projection {
 typedef struct mrc_projector mrc_projector;
 struct mrc_planner;
 
-/* What a projector stores of K(Z,Z) between projections. */
+/* Data about K(Z,Z) that a projector stores between projections. */
 typedef enum mrc_projector_storage {
     MRC_STORES_NOTHING,
     MRC_STORES_MATRIX,
@@ -54,14 +55,15 @@ enum {
 };
 
 typedef struct mrc_projector_ops {
-    const char *name, *description; /* says: one-line description for messages */
+    const char *name, *description; /* description: one line for messages */
     unsigned uses;                  /* MRC_PROJECTOR_... */
     mrc_projector_storage keeps;
     int64_t passes;   /* default maximum number of passes */
     double tolerance; /* default relative residual at which to stop */
     bool carry;       /* default: carry the residual into the next right-hand side */
-    /* Returns why the planner should use it, in a few words, or NULL; the first row that returns a reason is used. NULL
-       pointer: used only when requested by name. */
+    /* Returns why the planner should use this projector, in a few words, or NULL. The planner uses the first projector
+       of the table that returns a reason. If the function pointer is NULL, the projector is used only when requested by
+       name. */
     const char *(*suits)(const struct mrc_planner *planner);
     mercer_status (*create)(mrc_projector *projector); /* on failure, destroy is called if state is set */
     void (*destroy)(mrc_projector *projector);
@@ -89,7 +91,7 @@ struct mrc_projector {
 const mrc_projector_ops *mrc_projector_find(const char *name);
 /* Return row i of the table; NULL after the last. */
 const mrc_projector_ops *mrc_projector_row(int i);
-/* Return the options of a projector that the public plan contains; the others are defaults. */
+/* Return the options of a projector. Options that the public plan does not contain have default values. */
 mrc_projector_options mrc_projector_options_of(const mercer_plan *plan, const mrc_projector_ops *ops);
 /* Compute the cost of a projector, including the norms at the beginning and end of every projection. */
 void mrc_projector_cost(const mrc_projector_ops *ops, const mrc_problem *problem, const mrc_projector_options *options,
@@ -110,9 +112,9 @@ mercer_status mrc_project(mrc_projector *projector, const mercer_matrix *h, cons
 /* The order of the centers in a pass of the current projection. */
 #define MRC_RANDOM_PASS(calls, pass) (UINT64_C(1) << 62 | (uint64_t)(calls) << 24 | (uint64_t)(pass))
 
-/* Compute the eigensystem of the first s centers of such a permutation, without directions below the noise level; ids
-   (s) receives their indices. mrc_sample_system_bytes computes the bytes that stay allocated, and the total at the
-   peak. */
+/* Compute the eigensystem of s random centers (the first s of a permutation), without directions below the noise level.
+   ids (s) receives the indices of the centers. mrc_sample_system_bytes computes the bytes that stay allocated, and the
+   total at the peak. */
 mercer_status mrc_sample_system(mrc_eigensystem *out, mrc_centers *centers, int64_t s, int64_t q, mrc_rng rng,
                                 int64_t *ids);
 void mrc_sample_system_bytes(const mrc_problem *problem, int64_t s, int64_t q, int64_t *held, int64_t *total);

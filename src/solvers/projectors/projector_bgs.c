@@ -16,21 +16,23 @@
  * A block step reduces the part of the residual that varies between close centers, the coarse step the smooth part,
  * which a single block cannot resolve. Row i meets block b in the forward product of i's block if b comes before it,
  * otherwise in the transposed product of b: no entry of K(Z,Z) is evaluated twice, and after the last block h - KU y is
- * the residual, up to rounding. What does not fit the cache for the block is evaluated again for the transposed
- * product: without a cache, a pass costs p^2 d, as if nothing were stored. (KU)' t is updated by KU_b' t_b. Memory: 2 p
- * q, 3 p c, and that of the blocks.
+ * the residual, up to rounding. Kernel values that do not fit the cache of the block are evaluated again for the
+ * transposed product; without a cache a pass costs p^2 d. (KU)' t is updated by KU_b' t_b. Memory: 2 p q, 3 p c, and
+ * the memory of the blocks.
  *
- * t_b is rounded to type real before it is used, so that r belongs to the theta that is stored.
+ * t_b is rounded to type real before it is used, so that r is the residual of the stored theta.
  *
- * U' KU is rounded too: its entry (i, j), i < j, is taken as u_i' (K u_j), whose error is u w_j and not u w_i. If it is
- * still not positive definite, the last columns of U are dropped.
+ * U' KU is rounded too: its entry (i, j), i < j, is taken as u_i' (K u_j), whose error is u w_j and not u w_i. If U' KU
+ * is still not positive definite, the last columns of U are dropped.
  *
- * Why sampled: the functions K(.,Z) U are one application of K smoother than K(.,Z_s) E, but this gains little, because
- * the next block's correction replaces it. Residuals after a pass, p = 4,000, s = 1,000, q = 100, blocks of 500,
- * Laplace, smooth right-hand sides: 6.1e-3 and 8.0e-3 (128 features), 8.4e-3 and 9.5e-3 (16 features), 1.4e-2 without a
- * coarse space; random ones 0.354, 0.361, 0.435. Over a million centers K(Z,Z) U takes as long as a whole epoch.
+ * Why sampled: the functions K(.,Z) U are smoother than K(.,Z_s) E by one more application of K, but this gains little,
+ * because the coarse step of the next block replaces y. Residuals after one pass were measured for p = 4,000, s = 1,000,
+ * q = 100, blocks of 500 and a Laplace kernel, with U extended to all centers and with U sampled. Smooth right-hand
+ * sides: 6.1e-3 extended and 8.0e-3 sampled with 128 features, 8.4e-3 and 9.5e-3 with 16 features; 1.4e-2 without a
+ * coarse space. Random right-hand sides: 0.354 extended, 0.361 sampled, 0.435 without a coarse space. For a million
+ * centers the product K(Z,Z) U takes as long as a whole epoch.
  *
- * Stops after a pass at the tolerance, or if the residual grew.
+ * Stops after a pass if the residual has reached the tolerance or has not decreased.
  */
 #include "solvers/projectors/projector.h"
 
@@ -45,7 +47,7 @@
 typedef struct bgs {
     mrc_blocks blocks;
     int64_t q;
-    mercer_matrix u;      /* sorted field (rows, q); sampled: (rows of Z_s here, q), the shards' rows in their order */
+    mercer_matrix u;      /* sorted field (rows, q); sampled: (this rank's rows of Z_s, q), ordered by shard */
     mercer_matrix ku;     /* sorted field (rows, q) */
     mrc_shard *part;      /* (shards) rows of U that belong to each shard: its first rows */
     mercer_matrix factor; /* C (q, q) f64 */
@@ -136,8 +138,8 @@ static mercer_status make_extended(bgs *self, mrc_centers *centers, const mrc_pr
     return mrc_centers_times(&self->blocks.sorted, NULL, &self->u, &self->ku);
 }
 
-/* Find the rows of E that belong to this rank, shard by shard: center i of the order is row i of E. from (s): receives
-   their indices. Returns their number. */
+/* Find the rows of E that belong to this rank, shard by shard. Row i of E belongs to center i of the random order. from
+   (s) receives the indices of these rows. Returns their number. */
 static int64_t find_sampled(bgs *self, mrc_centers *centers, int64_t s, int64_t *from)
 {
     const mrc_blocks *blocks = &self->blocks;
@@ -287,7 +289,7 @@ static mercer_status coarse_step(work *w)
     return backend->ops->copy(backend, &w->y, &w->y64);
 }
 
-/* Sorted rows of a shard: those in the blocks so far, and those of the current block. */
+/* Ranges of sorted rows of a shard: rows in the blocks so far, and rows in the current block. */
 typedef struct range {
     int64_t offset; /* first sorted row of the shard */
     int64_t upto;   /* number of its rows up to and including this block */
@@ -302,8 +304,8 @@ static range range_of(const work *w, int shard)
     return (range){offset, before[1], offset + before[0], before[1] - before[0]};
 }
 
-/* Compute a shard's share of r_b: its rows of h - KU y, less K(Z_b, Z_<b) t_<b of its centers. Caches K(Z_b, Z_<=b),
-   which gives the same result because t_b is still 0. */
+/* Compute a shard's share of r_b: its rows of h - KU y, minus the contribution of its centers to K(Z_b, Z_<b) t_<b.
+   Caches K(Z_b, Z_<=b), which gives the same result because t_b is still 0. */
 static mercer_status residual_part(mrc_centers *sorted, int shard, const mercer_matrix *part, void *argument)
 {
     work *w = argument;
@@ -448,8 +450,8 @@ static void bgs_cost(const mrc_problem *problem, const mrc_projector_options *op
     double passes = (double)options->passes;
     mrc_coarse_cost(problem, options->nystrom, options->eigenpairs, once);
     double u = options->sampled ? fmin((double)options->nystrom, p) * q * e : wide;
-    /* While inverses are computed there is neither U nor KU, while U is computed there is no KU; then U exists twice
-       for a short time. */
+    /* While inverses are computed, neither U nor KU exists. While U is computed, KU does not exist; afterwards U exists
+       twice for a short time. */
     mrc_bytes working = {3 * p * c * e, 3 * size * c * e + size * (8 * c + 8) + q * c * (4 * e + 8)};
     double inverses = options->store ? mrc_blocks_making(problem, options->block, options->sampled) : 0;
     double coarse = mrc_bytes_sum(once->held) + mrc_bytes_sum(once->peak);

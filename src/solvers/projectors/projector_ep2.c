@@ -10,12 +10,12 @@
  *
  * A pass evaluates every entry of K(Z,Z) once: p^2 (d + c), and 2 p q c per batch. m is the critical batch beta/t of
  * the sample's eigensystem, with beta = max_z K(z,z) - sum_i D_i G_i(z)^2 over all centers z (printed rule: max_z
- * K(z,z)). It is limited to 8,192, which bounds the memory and does not slow convergence, because smaller batches take
- * more steps. Memory: p q for G, s q, m (d + c + q) for a batch.
+ * K(z,z)). m is limited to 8,192, which bounds the memory and does not slow convergence, because smaller batches give
+ * more steps per pass. Memory: p q for G, s q, m (d + c + q) for a batch.
  *
  * Stops after the pass in which r reaches the tolerance. The step rule relies on the sample. If the spectrum falls so
- * fast that a few centers outside of the sample dominate the rest of it, a pass may leave r larger than h. Then gamma
- * is halved permanently; as r is known exactly, later passes repair the damage.
+ * fast that a few centers outside of the sample dominate its tail, r may be larger than h after a pass. Then gamma is
+ * halved permanently. Because r is known exactly, later passes repair the damage.
  */
 #include "solvers/projectors/projector.h"
 

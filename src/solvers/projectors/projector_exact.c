@@ -9,10 +9,10 @@
  * mu = options.jitter, 0 by default. It is raised in two cases: if the factorization fails (K(Z,Z) is singular in
  * double), and if theta is so large that rounding it to type real makes K theta inaccurate; mu then becomes 10 u p of
  * the mean diagonal, which limits the effect of rounding (spd.c). With mu > 0 the solution is refined, theta += (L
- * L')^-1 r, as long as that halves r. This removes the bias mu theta in all directions except those below the rounding
- * errors.
+ * L')^-1 r, as long as each step halves r. This removes the bias mu theta, except in directions with eigenvalues below
+ * the rounding errors.
  *
- * With several ranks each one solves the whole system and uses its own rows, so p is limited by the memory of one
+ * With several ranks, each rank solves the whole system and uses its own rows, so p is limited by the memory of one
  * process.
  */
 #include "solvers/projectors/projector.h"
@@ -24,7 +24,7 @@
 
 #include <math.h>
 
-/* Each refinement at least halves the residual, so ten of them reduce it by a factor of 1000 or more. */
+/* Each refinement at least halves the residual, so ten refinements reduce it by a factor of 1000 or more. */
 enum { MOST_REFINEMENTS = 10 };
 
 typedef struct exact {
@@ -97,7 +97,7 @@ static mercer_status solve_exact(mrc_projector *projector, const whole *system)
     return backend->ops->copy(backend, &system->theta, &system->x);
 }
 
-/* Refine theta += (L L')^-1 r while that halves r. */
+/* Refine theta += (L L')^-1 r as long as each step halves r. */
 static mercer_status refine_exact(mrc_projector *projector, const whole *system)
 {
     mrc_centers *centers = projector->centers;

@@ -9,14 +9,14 @@
  * Cost of a step: one pass over K(Z,Z), p^2 (d + c), or p^2 c if it is stored (real_size p^2 bytes), and 4 p q c.
  * Memory: p q for U, 3 p c for z, d, K d.
  *
- * Each column is scaled by its own number by a product with a diagonal (c, c) matrix. A column that is solved, or
- * breaks down by rounding (d.(K d) <= 0), gets a = 0 and no longer changes.
+ * Each column has its own step length; columns are scaled by a product with a diagonal (c, c) matrix. A column that is
+ * solved, or breaks down by rounding (d.(K d) <= 0), gets a = 0 and no longer changes.
  *
- * If a backend caches kernel values in half precision (capabilities: cached_size), K(Z,Z) is stored in that form; as it
- * is symmetric, the values that a product caches for transposed products can be used. This halves the bytes, and a pass
- * takes the time to read them. If there are many columns, directions are also rounded to the 11 bits of a half, so that
- * K d takes one product of halves instead of two. Steps then use the rounded direction, so r stays h - K theta, and
- * directions are conjugate to about 2^-12.
+ * If a backend caches kernel values in half precision (capabilities: cached_size), K(Z,Z) is stored in that form.
+ * Because K(Z,Z) is symmetric, the values that a forward product caches for transposed products can be used. This
+ * halves the bytes, and a pass takes the time to read them. If there are many columns, directions are also rounded to
+ * the 11 bits of a half, so that K d takes one product of halves instead of two. Steps then use the rounded direction,
+ * so r stays h - K theta, and directions are conjugate to about 2^-12.
  *
  * Caveats: r is the residual of the recurrence, which deviates from h - K theta by about u |K| |theta| per step (u:
  * unit roundoff), so the iteration stops at a relative residual of u. w_q/w_i is at least 32 u, because rounding could
@@ -36,8 +36,8 @@
 
 typedef struct pcg {
     mrc_coarse coarse;
-    mercer_matrix kept;    /* K(Z here, Z) (rows, p), or no data */
-    mrc_cached_block half; /* K(Z,Z) in the backend's own form, all columns; or no memory */
+    mercer_matrix kept;    /* (rows, p) this rank's rows of K(Z,Z); data is NULL if not stored */
+    mrc_cached_block half; /* K(Z,Z) in the backend's own form, all columns; memory is NULL if not stored */
     double *shrink;        /* (q) w_q/w_i - 1 */
 } pcg;
 
@@ -135,7 +135,7 @@ static mercer_status work_fill(work *w, mrc_centers *centers, mrc_scope *scope, 
     return mrc_scope_matrix(scope, centers->backend, &w->diagonal, c, c, centers->real, "conjugate gradients");
 }
 
-/* Compute Z = P^-1 R and rz = columns of R . Z. */
+/* Compute Z = P^-1 R and rz[j] = r_j' z_j for each column j. */
 static mercer_status precondition_pcg(pcg *self, mrc_centers *centers, work *w, const mercer_matrix *r)
 {
     mrc_backend *backend = centers->backend;
@@ -156,7 +156,7 @@ static double ratio_of(double a, double b)
 }
 
 /* Compute Y += sign X diag(a / b); columns without a valid a / b do not change. Devices scale columns directly, because
-   there a product with a diagonal matrix costs as much as with any other. */
+   on a device a product with a diagonal matrix costs as much as with any other matrix. */
 static mercer_status add_scaled(mrc_centers *centers, work *w, double sign, const mercer_matrix *x, const double *a,
                                 const double *b, const mercer_matrix *y)
 {
@@ -244,7 +244,7 @@ static void pcg_cost(const mrc_problem *problem, const mrc_projector_options *op
            strips = ceil(p / (double)mrc_collect_rows(problem->p, (int)mrc_max(1, problem->shards)));
     mrc_coarse_cost(problem, options->nystrom, options->eigenpairs, once);
     once->held.shared += kept, once->held.whole += 8 * q;
-    /* K(Z,Z) is computed after the coarse space. */
+    /* K(Z,Z) does not exist yet while the coarse space is computed. */
     mrc_bytes making = {0, once->peak.whole - kept}, working = {3 * p * c * e, (q * c + c * c) * e + 4 * 8 * c};
     once->peak = mrc_bytes_larger(making, working);
     if (options->store) once->flops += 2 * p * p * mrc_problem_features(problem);
