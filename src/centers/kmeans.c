@@ -14,9 +14,9 @@
  *                poor early centers are forgotten, and many later rows are averaged. E is measured on batches that have
  *                not been used yet.
  *
- * Centers without rows (N_j < 1/64) are moved to rows, which lowers E. The first such center moves to the row with the
- * largest distance to its nearest center, the next to the row with the second largest distance, and so on. If all
- * distances are 0, the center stays where it is.
+ * Centers without rows (N_j < 1/64) are moved to rows, which lowers E. The first such center moves to the row that is
+ * farthest from its nearest center, the next to the second farthest row, and so on. If all distances are 0, the center
+ * stays where it is.
  *
  * One thread sums the rows of a cluster in double, in their order, so that results are bitwise identical for any number
  * of threads. If X is u8, the search uses centers rounded to u8 as long as rounding is harmless: distances are then

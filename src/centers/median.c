@@ -10,7 +10,7 @@
  * distances is the mean of the two in the middle. Cost: at most 2000^2 d flops; memory: 4 * 2000^2 bytes for the pairs,
  * and a strip of distances.
  *
- * The k-th smallest value is found without sorting: non-negative doubles have the same order as their bit patterns, so
+ * The k-th smallest value is found without sorting: non-negative doubles have the same order as their bit patterns. So
  * the bytes of the k-th value are found one after the other from histograms, in 8 passes over the distances.
  */
 #include "centers/center_selection.h"

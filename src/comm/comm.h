@@ -4,10 +4,10 @@
  * themselves and combine their results by collective operations.
  *
  * The centers are divided into S consecutive shards of nearly equal size. The shards are divided among R <= S ranks in
- * the same way. S does not depend on R: sums over centers are formed first within shards and then over shards in one
- * fixed tree, so that results are bitwise identical for any number of ranks. A `virtual` communicator is one rank with
- * S shards, `local` ranks are threads of this process, and modules (module.h) connect processes. The only data transfer
- * of a module is the exchange, from which the collectives below are built.
+ * the same way. S does not depend on R. Sums over centers are formed first within shards, then over shards in one fixed
+ * tree. So results are bitwise identical for any number of ranks. A `virtual` communicator is one rank with S shards,
+ * `local` ranks are threads of this process, and modules (module.h) connect processes. The only data transfer of a
+ * module is the exchange, from which the collectives below are built.
  */
 #ifndef MRC_COMM_COMM_H
 #define MRC_COMM_COMM_H

@@ -2,8 +2,8 @@
 /*
  * Ranks as threads of one process.
  *
- * In an exchange every rank publishes the pieces that it sends and waits at a barrier, copies its pieces from the
- * memory of the senders, and waits again. So no rank changes or frees memory that another rank still reads. Only the
+ * In an exchange every rank publishes the pieces that it sends and waits at a barrier. Then it copies its pieces from
+ * the memory of the senders and waits again. So no rank changes or frees memory that another rank still reads. Only the
  * first wait has a deadline. If it expires, the barrier is closed for all, so that no rank reads from a rank that did
  * not arrive.
  */

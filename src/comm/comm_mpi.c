@@ -42,8 +42,8 @@ typedef struct mpi_state {
     int room;
     double *alive;        /* (ranks) time of the last ALIVE from each rank, in seconds */
     MPI_Request *telling; /* (ranks) pending request of the last ALIVE to each rank */
-    /* rank that left: rank 0 if rank 0 has left, else the first rank that left; -1: none. heard is the exit message of
-       this rank; heard_at is the time in seconds when the first exit message arrived */
+    /* rank that left: rank 0 if rank 0 has left, else the first rank that left; -1: none. The next two fields are the
+       exit message of that rank, and the time in seconds when the first exit message arrived */
     int left;
     notice heard;
     double heard_at;

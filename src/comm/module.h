@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The table of a communicator module, a shared object that is loaded only when ranks are requested, so that the library
- * itself does not depend on a message-passing library. A module includes no other header of Mercer, makes its own small
- * allocations, prints nothing and never exits the process.
+ * The table of a communicator module. A module is a shared object that is loaded only when ranks are requested, so the
+ * library itself does not depend on a message-passing library. A module includes no other header of Mercer, makes its
+ * own small allocations, prints nothing and never exits the process.
  *
  * The only data transfer is an exchange: every rank sends a piece to every other rank and receives a piece from it.
  * comm/collective.c builds sums, broadcasts and other collectives from exchanges, in an order that does not depend on

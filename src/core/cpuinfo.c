@@ -54,10 +54,9 @@ static bool have_f16c(void)
 
 #if defined(MERCER_AMX)
 /*
- * Returns whether AMX is usable. AMX requires a processor with tiles and int8 products of tiles (bits 24 and 25 of leaf
- * 7), an operating system that saves tile state (bits 17 and 18 of XCR0), and the system's permission for this process.
- * If the system refuses permission (an old Linux kernel, a small alternative signal stack), the caller falls back to
- * AVX512VNNI.
+ * Returns whether AMX is usable. The processor must have tiles and int8 products of tiles (bits 24 and 25 of leaf 7).
+ * The operating system must save tile state (bits 17 and 18 of XCR0) and permit its use by this process. If the system
+ * refuses permission (an old Linux kernel, a small alternative signal stack), the caller falls back to AVX512VNNI.
  */
 static bool have_amx(void)
 {

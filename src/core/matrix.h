@@ -52,7 +52,7 @@ mercer_status mrc_scope_view(mrc_scope *scope, mercer_matrix *out, int64_t rows,
                              const char *what);
 
 /* Checks of arguments; `name` is the argument's name in messages. mrc_check_matrix: the view is not NULL, is in host
-   memory, has a dtype in `accept` (MRC_ACCEPT_...) and ld >= cols, and its sizes are not negative and do not overflow.
+   memory, and has a dtype in `accept` (MRC_ACCEPT_...). Sizes are not negative and do not overflow; ld >= cols.
    mrc_check_size: the matrix has the shape rows x cols. mrc_check_apart: `out` and `in` share no element. */
 mercer_status mrc_check_matrix(mercer_context *context, const char *name, const mercer_matrix *matrix, int accept);
 mercer_status mrc_check_size(mercer_context *context, const char *name, const mercer_matrix *matrix, int64_t rows,

@@ -11,8 +11,8 @@
  * Descents do not use these held-out rows; the rows that they hold out in each draw are training rows. Tables of fewer
  * than 2,000 rows have no held-out rows: descents draw from all rows, and stage 5 is cross-validated.
  *
- * With folds and more than STEP_ROWS rows, the number of steps is reduced in proportion to 1 / rows, so that a search
- * with 1,000 rows takes half a second. This increases errors by 1 % on samples of 1,000 rows of the eight tables of
+ * With folds and more than STEP_ROWS rows, the number of steps is proportional to 1 / rows. A search with 1,000 rows
+ * then takes half a second. The reduction increases errors by 1 % on samples of 1,000 rows of the eight tables of
  * docs/tables.md. Tables of ALL_STEPS_ROWS rows or more get all steps: with fewer steps the R2 of kin40k was lower by
  * .006 for samples of 1,300 and 1,900 rows.
  */
@@ -71,7 +71,7 @@ static bool is_given(const mrc_search_task *task, int norm)
 }
 
 /* Returns the kind of parameters that the search learns in a norm: one scale if a metric is given, a linear map in norm
-   2 if features are few and rows are enough, else a scale per coordinate. */
+   2 for few features and enough rows, else a scale per coordinate. */
 static mrc_descent_kind choose_kind(const mrc_searcher *self, int norm)
 {
     const mercer_preprocess *given = self->task->preprocess;
@@ -181,8 +181,8 @@ static void reset_state(mrc_descent_state *state, double rate)
     memset(state->square, 0, (size_t)state->count * sizeof(double));
 }
 
-/* Initializes stage 1 or 2 so that the median distance is 1, with equal scales or, after a blend, with the weight of
-   each feature from stage 1. */
+/* Initializes stage 1 or 2 so that the median distance is 1. The scales are equal or, after a blend, the weights of the
+   features from stage 1. */
 static mercer_status start_descent(const mrc_searcher *self, int norm)
 {
     const mrc_descent_space *space = &self->spaces[norm - 1];

@@ -144,7 +144,7 @@ mercer_status mrc_search_finish(mrc_searcher *self, const mrc_candidate *best)
 
 /*
  * Errors e0, e1, e2 with p/4, p/2 and p centers. Each doubling is assumed to gain rho = (e1 - e2) / (e0 - e1) times as
- * much as the previous one, which holds for errors a + b P^-s:
+ * much as the previous doubling. This holds for errors a + b P^-s:
  *
  *   e(P) = e2 - (e1 - e2) rho (1 - rho^k) / (1 - rho),  k = log2(P / p)
  */

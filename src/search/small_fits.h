@@ -52,9 +52,8 @@ typedef struct mrc_small_rows {
 
 /*
  * Sets errors (count) to the mean squared error for each ridge, or to infinity if its equations could not be solved.
- * With a held-out fold, the model is fitted to the training rows, the first p training rows are the centers, and the
- * mean is over the held-out rows. Otherwise the mean is over all rows, each predicted by a fit to the other folds; p is
- * ignored.
+ * With a held-out fold, the model is fitted to the training rows, with the first p of them as centers. The mean is over
+ * the held-out rows. Otherwise the mean is over all rows, each predicted by a fit to the other folds; p is ignored.
  */
 mercer_status mrc_small_fits(mercer_context *context, const mrc_small_rows *rows, const mercer_kernel *kernel,
                              int64_t p, const double *ridges, int count, double *errors);

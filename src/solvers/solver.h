@@ -7,8 +7,8 @@
  * Folders: iteration/ (the EigenPro family), normal/ (krr, direct, cg), projectors/, operators/ (products that all
  * solvers use).
  *
- * A solver receives an mrc_job, which the trainer has filled in, and calls the trainer through job->host, so it depends
- * on neither the trainer nor the planner. To add a solver, write a file with its mrc_solver_ops and add a row in
+ * A solver receives an mrc_job, which the trainer has filled in, and calls the trainer through job->host. So solvers
+ * depend on neither the trainer nor the planner. To add a solver, write a file with its mrc_solver_ops and add a row in
  * solver.c.
  */
 #ifndef MRC_SOLVERS_SOLVER_H

@@ -36,9 +36,9 @@ void mrc_unmap(mrc_mapping *mapping);
 mercer_status mrc_mapping_check(const mrc_mapping *mapping);
 /* Advises the system that all pages that the range touches will be needed soon. */
 void mrc_mapping_will_need(const mrc_mapping *mapping, int64_t offset, int64_t bytes);
-/* Advises the system that the pages of a range will not be needed soon. The advice also covers up to 2 MiB on each side
-   of the range, because the system may have mapped these pages together with the range. A later access reads the pages
-   from the file again; changes to a private copy are lost. */
+/* Advises the system that the pages of a range will not be needed soon. The advice also covers up to 2 MiB on each
+   side, because the system may have mapped these pages together with the range. A later access reads the pages from the
+   file again; changes to a private copy are lost. */
 void mrc_mapping_release(const mrc_mapping *mapping, int64_t offset, int64_t bytes);
 
 /*

@@ -5,8 +5,8 @@
  * (changes.h); sorting with weights (weighted.h); valid ranges of stored numbers (bounds.h); functions shared by host
  * and GPU (host_device.h).
  *
- * Random numbers are counter-based: draw k is a function of (seed, sequence, k) and is computed directly, so that the
- * order of draws and the thread that makes them have no effect.
+ * Random numbers are counter-based: draw k is a function of (seed, sequence, k) and is computed directly. So neither
+ * the order of draws nor the thread that draws has an effect.
  */
 #ifndef MRC_CORE_NUMBERS_RANDOM_H
 #define MRC_CORE_NUMBERS_RANDOM_H

@@ -4,7 +4,7 @@
  *
  * The owner permits pieces 0, 1, ..., n - 1 and waits for the pieces that it needs, in order. The thread does permitted
  * pieces one at a time. With a ring of R buffers, piece i fills buffer i mod R. The owner permits piece i + R when it
- * no longer needs buffer i mod R, so that owner and thread never use a buffer at the same time.
+ * no longer needs buffer i mod R. So owner and thread never use a buffer at the same time.
  */
 #ifndef MRC_CORE_THREADS_BACKGROUND_H
 #define MRC_CORE_THREADS_BACKGROUND_H

@@ -80,9 +80,9 @@ static void choose_sample(mrc_planner *self)
 }
 
 /* Return a period that divides an epoch evenly. An epoch ends with a projection, which costs as much after a few
-   batches as after a whole period. So with several epochs periods are made equal, by lengthening them up to one and a
-   half times if there is memory for the temporary centers. A single epoch is not divided evenly: its result is the mean
-   of its later iterates, one per projection, and longer periods would give fewer iterates to average. */
+   batches as after a whole period. So with several epochs all periods are made equal. They are lengthened up to one and
+   a half times if there is memory for the temporary centers. A single epoch is not divided evenly: its result is the
+   mean of its later iterates, one per projection, and longer periods would give fewer iterates to average. */
 static int64_t even_period(const mrc_planner *self, int64_t period)
 {
     const mrc_problem *problem = &self->problem;
@@ -236,9 +236,9 @@ mercer_status mrc_iteration_choose(mrc_planner *self)
 }
 
 /* Return the number of epochs with a cache. An epoch over a small cache takes milliseconds, and 10 epochs are too few
-   for a small ridge: with 500 rows and a ridge of 1e-6 per row, the test error is 35 % above that of the exact solution
-   after 10 epochs, and 6 % after 100. So all epochs together read CACHED_VALUES values of K(X,Z), which takes about a
-   second. */
+   for a small ridge: with 500 rows and a ridge of 1e-6 per row, the test error is 35 % above the error of the exact
+   solution after 10 epochs, and 6 % above it after 100. So all epochs together read CACHED_VALUES values of K(X,Z),
+   which takes about a second. */
 static int64_t cached_epochs(const mrc_planner *self)
 {
     int64_t values = mrc_max(1, self->problem.n * self->problem.p);

@@ -13,8 +13,8 @@
  * The sample is read from a separate pass (number -1), because X_s must have the distribution of the batches. beta is
  * estimated on "fresh" rows after the first s, because the sample itself would give a value that is too low.
  *
- * If p centers cannot fit the labels, iterates with a constant step size keep moving around the optimum, but the mean
- * of the later iterates converges. The model gets the average; training continues from the last iterate.
+ * If p centers cannot fit the labels, iterates with a constant step size keep moving around the optimum. The mean of
+ * the later iterates converges. The model gets the average; training continues from the last iterate.
  */
 #include "solvers/iteration/iteration_solver.h"
 

@@ -8,20 +8,20 @@
  *   J decreases by a d'r
  *
  * The step length minimizes J along d, and beta makes the new direction conjugate to the last one, regardless of
- * earlier rounding; in exact arithmetic both formulas agree with the usual ones. After 4 steps, then 8, then every 16,
- * the pass also multiplies alpha (d and alpha side by side share the kernel values) and replaces r and J by their true
- * values: a refresh. If the true residual is more than twice the residual of the recurrence, the interval between
- * refreshes is halved and the direction restarts with d = z.
+ * earlier rounding; in exact arithmetic both formulas agree with the usual ones. A refresh follows after 4 steps, then
+ * after 8, then after every 16 steps: the pass also multiplies alpha, and r and J are replaced by their true values. d
+ * and alpha side by side share the kernel values. If the true residual is more than twice the residual of the
+ * recurrence, the interval between refreshes is halved and the direction restarts with d = z.
  *
  * Cost of a step: one pass, n p (2 d + 4 c) flops, and 4 p^2 c for M^-1 (8 p^2 c with a ridge).
  * Bytes: see mrc_exact_cg_cost.
  *
  * Stops: in every column |r|_{M^-1} <= tolerance |b|_{M^-1}, or J can decrease by at most `slack` times the smaller of
  * J and FALL (J(0) - min J). Here r' M^-1 r estimates r' A^-1 r = J - min J, and b' M^-1 b estimates J(0) - min J. It
- * also stops if the maximum number of steps is reached, if the monitor requests it, or if in GIVE_UP consecutive
- * refreshes the residual had drifted and J had not decreased, so that only rounding errors are left. The best alpha
- * seen is returned. A column whose curvature d'Ad is not positive and finite is frozen at its current value. A column
- * of b that is 0 gets its solution, 0.
+ * also stops if the maximum number of steps is reached, or if the monitor requests it. Finally, it stops if in GIVE_UP
+ * consecutive refreshes the residual had drifted and J had not decreased: only rounding errors are left then. The best
+ * alpha seen is returned. A column whose curvature d'Ad is not positive and finite is frozen at its current value. A
+ * column of b that is 0 gets its solution, 0.
  *
  * Caveat: in float the products have relative errors of 2^-24, which M^-1 amplifies along eigenvectors with small
  * eigenvalues of K(Z,Z). Then true residuals below about 1e-5 (Laplace) cannot be reached; J is as accurate as float

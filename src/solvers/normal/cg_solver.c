@@ -33,8 +33,8 @@ enum {
 /* The exact preconditioner is used if its estimated seconds are at most this multiple of the polynomial's, because it
    needs fewer steps. On MNIST with 10,000 centers its set-up takes longer than the steps it saves. */
 #define PREFER_EXACT 1.1
-/* Steps end when the relative preconditioned gradient is below TOLERANCE, which is the effective criterion if targets
-   have no noise, or when the objective can decrease by at most a fraction SLACK. Measured with 20 % of the training
+/* Steps end when the relative preconditioned gradient is below TOLERANCE, or when the objective can decrease by at most
+   a fraction SLACK. TOLERANCE is the effective criterion if targets have no noise. Measured with 20 % of the training
    rows held out: SLACK 1e-2 instead of 1e-3 takes 15 steps instead of 20 on kin40k, 6 instead of 8 on housing, and 6
    instead of 9 on letter; R2 and accuracy change by at most .0001. SLACK is not used with a given number of steps, nor
    in polishing. */

@@ -84,8 +84,8 @@ mrc_problem mrc_exact_problem(const mrc_exact_solver *exact);
    numbers. */
 mercer_status mrc_exact_check_memory(const mrc_exact_solver *exact, const char *solver, mrc_bytes needed);
 
-/* Compute J(alpha) without ridge, sum_i w_i |f(x_i) - y_i|^2 in the original units of the targets, and the ridge term
-   alpha' K(Z,Z) alpha, by one pass each. Either pointer may be NULL. */
+/* Compute the two terms of J(alpha), with one pass for each. *fit is sum_i w_i |f(x_i) - y_i|^2 in the original units
+   of the targets; *ridge is alpha' K(Z,Z) alpha, without lambda. Either pointer may be NULL. */
 mercer_status mrc_objective(mrc_exact_solver *exact, const mercer_matrix *alpha, double *fit, double *ridge);
 
 /* Compute the roughness of K(Z,Z): the share of K(z, z) that a sample of 500 centers does not explain, averaged over

@@ -20,7 +20,7 @@
  * y_i - f(x_i) is mu_i alpha_i. The rounding error of a prediction is at most u k |alpha|_1, and usually smaller by a
  * factor of sqrt(p). If this bound is not small compared with the residual, the loss is computed again from
  * predictions. If that loss exceeds the loss according to the equations by more than a fraction LOST, the equations are
- * solved again with a floor of 10 u k p, for which the bound is a tenth of the residual. In both cases the loss of
+ * solved again. The floor is then 10 u k p, for which the bound is a tenth of the residual. In both cases the loss of
  * predictions is reported.
  *
  * Cost: p^2 d flops in double for K, p^3 / 3 for the factor; a step reads K twice (8 p^2 bytes) and the factor twice. A
@@ -42,9 +42,9 @@
 #include <float.h>
 #include <math.h>
 
-/* READ: samples per batch. BLOCK: rows of K that are evaluated, stored and multiplied together. NO_GAIN_STEPS: the
-   residual of conjugate gradients is not monotone, so a few steps that reduce it by less than 10 % do not yet mean that
-   rounding errors prevent further progress. */
+/* READ: samples per batch. BLOCK: rows of K that are evaluated, stored and multiplied together. NO_GAIN_STEPS: the run
+   ends after this number of consecutive steps that reduce the smallest residual by less than 10 %. Fewer such steps do
+   not mean that rounding errors prevent progress, because the residual of conjugate gradients is not monotone. */
 enum { READ = 1024, BLOCK = 256, MOST_STEPS = 200, NO_GAIN_STEPS = 8, VECTORS = 6 };
 
 static const double SHIFT_STEPS = 1000,         /* largest shift of the factor, relative to the smallest mu */

@@ -141,10 +141,10 @@ mercer_status mrc_preconditioner_apply(mrc_preconditioner *self, const mercer_ma
  * The polynomial h_k, which approximates h(l) = (l (l + tau))^-1/2 on the spectrum of R.
  *
  * It equals h at the k + 1 Chebyshev nodes of [a, b]. For tau = 0 its error |1 - l h_k(l)| on [a, b] is at most 1 /
- * T_{k+1}((b + a) / (b - a)), the smallest possible. [a, b] is the spectrum of R as estimated by 8 steps of Lanczos
- * from c random vectors: b is the largest Ritz value times 1.1, and a is the mean over the c vectors of the smallest
- * Ritz value. k is the smallest degree for which this bound is at most WORST_ERROR, but at most 8. Eigenvalues below a
- * are treated as if they were about a.
+ * T_{k+1}((b + a) / (b - a)). This is the smallest possible error of degree k. [a, b] is the spectrum of R as estimated
+ * by 8 steps of Lanczos from c random vectors: b is the largest Ritz value times 1.1, and a is the mean over the c
+ * vectors of the smallest Ritz value. k is the smallest degree for which this bound is at most WORST_ERROR, but at most
+ * 8. Eigenvalues below a are treated as if they were about a.
  *
  * Cost: 8 products with R, p^2 c multiply-adds each.
  */

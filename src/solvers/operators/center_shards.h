@@ -104,7 +104,7 @@ mercer_status mrc_centers_transpose(mrc_centers *centers, const mercer_matrix *x
 /* Return whether c columns of weights should be rounded by the backend's round_half before products with cached
    values. */
 bool mrc_centers_short_weights(const mrc_centers *centers, int64_t c);
-/* Compute the field H = K(Z, B) W, or H += K(Z, B) W, for points B and weights W that are the same on every rank. */
+/* Compute the field H = K(Z, B) W or, with add, H += K(Z, B) W. Points B and weights W are the same on every rank. */
 mercer_status mrc_centers_apply(mrc_centers *centers, const mercer_matrix *b, const mercer_matrix *w,
                                 const mercer_matrix *h, bool add);
 /* Compute and store the field K (rows, b) = K(Z, B). */
@@ -128,8 +128,8 @@ mercer_status mrc_centers_column_dots(mrc_centers *centers, const mercer_matrix 
                                       double *out);
 /* Compute |U|_F over all centers and columns. */
 mercer_status mrc_centers_norm(mrc_centers *centers, const mercer_matrix *u, double *out);
-/* Copy rows `ids` (global indices) of a field, or of the centers themselves (field == NULL), to out (count, k) of the
-   same dtype on every rank. */
+/* Copy rows `ids` (global indices) of a field, or of the centers if field is NULL, to out (count, k) on every rank. out
+   has the same dtype. */
 mercer_status mrc_centers_collect(mrc_centers *centers, const mercer_matrix *field, const int64_t *ids, int64_t count,
                                   const mercer_matrix *out);
 /* Copy rows first .. first + count - 1 (global) of a field, or of the centers (NULL), to out (count, k), whose rows are
@@ -140,8 +140,7 @@ mercer_status mrc_centers_range(mrc_centers *centers, const mercer_matrix *field
    decreases with the number of shards. */
 enum { MRC_COLLECT_BLOCK = 4096 }; /* upper limit of mrc_collect_rows */
 int64_t mrc_collect_rows(int64_t p, int shards);
-/* Compute the field out = K(Z,Z) V for a field V, from kept (rows, p), this rank's rows of K(Z,Z) in type real, or
-   evaluate K if kept is NULL. */
+/* Compute the field out = K(Z,Z) V for a field V. kept (rows, p) real: this rank's rows of K(Z,Z); NULL: evaluate K. */
 mercer_status mrc_centers_times(mrc_centers *centers, const mercer_matrix *kept, const mercer_matrix *v,
                                 const mercer_matrix *out);
 /* Create and compute this rank's rows of K(Z,Z), for mrc_centers_times; the caller owns the matrix. */

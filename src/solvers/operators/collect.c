@@ -7,8 +7,8 @@
  * rank. If GPUs can exchange data directly, the rows do not pass through host memory.
  *
  * Products Y = K(Z,Z) V are here as well. They cost p^2 (d + k) multiply-adds, or p^2 k with a stored K(Z,Z). With
- * several shards Z and V are collected in blocks of as many centers as a shard has, 256 to 4096 of them, so that memory
- * stays O(4096 (d + k)).
+ * several shards, Z and V are collected in blocks of about the size of a shard, 256 to 4096 centers. So memory stays
+ * O(4096 (d + k)).
  */
 #include "solvers/operators/center_shards.h"
 

@@ -14,11 +14,11 @@
  * smallest eigenvalue). Equal centers make K(Z,Z) singular and need the jitter, which then divides a weight evenly
  * among equal centers.
  *
- * When can a solution be rounded? x = (K + mu I)^-1 b is computed in double and rounded to type real (unit roundoff u),
- * which changes K x by at most u |x| |K|_2 <= u |x| trace K. If K is nearly singular, |x| is huge and the rounded x is
- * useless. Because |x| <= |b| / mu, a shift mu = 10 u trace K keeps the error below |b|/10 for any K. Relative to the
- * mean of the diagonal, this shift is 10 u times the number of rows. The shift makes the solution inexact by mu x, so
- * it is applied only if |x| is too large.
+ * When can a solution be rounded? x = (K + mu I)^-1 b is computed in double and rounded to type real (unit roundoff u).
+ * Rounding changes K x by at most u |x| |K|_2 <= u |x| trace K. If K is nearly singular, |x| is huge and the rounded x
+ * is useless. Because |x| <= |b| / mu, a shift mu = 10 u trace K keeps the error below |b|/10 for any K. Relative to
+ * the mean of the diagonal, this shift is 10 u times the number of rows. The shift makes the solution inexact by mu x,
+ * so it is applied only if |x| is too large.
  */
 #include "solvers/operators/spd.h"
 

@@ -17,8 +17,8 @@
  *
  * Rounding. x is stored in type real (unit roundoff u), so an x with u |x| |K| > |b|/10 is too inaccurate; a relative
  * shift of 10 u b on the diagonal prevents this (spd.c). A factor is checked with each x. A stored inverse, which is
- * itself rounded, is checked by its norm: u |K^-1| trace K <= 1/10, where the norm is estimated by power iteration
- * (from below, by a few percent, which is less than the margin of the rule).
+ * itself rounded, is checked by its norm: u |K^-1| trace K <= 1/10, where the norm is estimated by power iteration. The
+ * estimate is a few percent too low, which is less than the margin of the rule.
  */
 #include "solvers/projectors/blocks.h"
 

@@ -13,10 +13,10 @@
  *       h_b  = r_b + KU_b y,   h -= K(Z_<=b, Z_b) t_b          the transposed product of the cached block
  *   and one coarse step at the end of a pass.
  *
- * A block step reduces the part of the residual that varies between close centers, the coarse step the smooth part,
- * which a single block cannot resolve. Row i meets block b in the forward product of i's block if b comes before it,
- * otherwise in the transposed product of b: no entry of K(Z,Z) is evaluated twice, and after the last block h - KU y is
- * the residual, up to rounding. Kernel values that do not fit the cache of the block are evaluated again for the
+ * A block step reduces the part of the residual that varies between close centers. The coarse step reduces the smooth
+ * part, which a single block cannot resolve. Row i meets block b in the forward product of i's block if b comes before
+ * it, otherwise in the transposed product of b: no entry of K(Z,Z) is evaluated twice, and after the last block h - KU
+ * y is the residual, up to rounding. Kernel values that do not fit the cache of the block are evaluated again for the
  * transposed product; without a cache a pass costs p^2 d. (KU)' t is updated by KU_b' t_b. Memory: 2 p q, 3 p c, and
  * the memory of the blocks.
  *
@@ -26,11 +26,11 @@
  * is still not positive definite, the last columns of U are dropped.
  *
  * Why sampled: the functions K(.,Z) U are smoother than K(.,Z_s) E by one more application of K, but this gains little,
- * because the coarse step of the next block replaces y. Residuals after one pass were measured for p = 4,000, s = 1,000,
- * q = 100, blocks of 500 and a Laplace kernel, with U extended to all centers and with U sampled. Smooth right-hand
- * sides: 6.1e-3 extended and 8.0e-3 sampled with 128 features, 8.4e-3 and 9.5e-3 with 16 features; 1.4e-2 without a
- * coarse space. Random right-hand sides: 0.354 extended, 0.361 sampled, 0.435 without a coarse space. For a million
- * centers the product K(Z,Z) U takes as long as a whole epoch.
+ * because the coarse step of the next block replaces y. Residuals after one pass, for p = 4,000, s = 1,000, q = 100,
+ * blocks of 500 and a Laplace kernel, with U extended to all centers or sampled: smooth right-hand sides 6.1e-3
+ * extended and 8.0e-3 sampled with 128 features, 8.4e-3 and 9.5e-3 with 16 features; 1.4e-2 without a coarse space.
+ * Random right-hand sides: 0.354 extended, 0.361 sampled, 0.435 without a coarse space. For a million centers the
+ * product K(Z,Z) U takes as long as a whole epoch.
  *
  * Stops after a pass if the residual has reached the tolerance or has not decreased.
  */

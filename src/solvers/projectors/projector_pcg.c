@@ -15,8 +15,8 @@
  * If a backend caches kernel values in half precision (capabilities: cached_size), K(Z,Z) is stored in that form.
  * Because K(Z,Z) is symmetric, the values that a forward product caches for transposed products can be used. This
  * halves the bytes, and a pass takes the time to read them. If there are many columns, directions are also rounded to
- * the 11 bits of a half, so that K d takes one product of halves instead of two. Steps then use the rounded direction,
- * so r stays h - K theta, and directions are conjugate to about 2^-12.
+ * the 11 bits of a half. K d then takes one product of halves instead of two. Steps then use the rounded direction, so
+ * r stays h - K theta, and directions are conjugate to about 2^-12.
  *
  * Caveats: r is the residual of the recurrence, which deviates from h - K theta by about u |K| |theta| per step (u:
  * unit roundoff), so the iteration stops at a relative residual of u. w_q/w_i is at least 32 u, because rounding could
