@@ -7,8 +7,8 @@
  *   D_i = min over seeds s of |x_i - s|^2
  *
  * One pass over the rows per seed would be limited by memory bandwidth. Instead b candidates are drawn from the same D
- * and considered in turn: candidate i, with the squared distance D'_i <= D_i to all seeds including those of this
- * round, is accepted with probability D'_i / D_i. Accepted candidates are then distributed by D', as if D had been
+ * and considered in turn: candidate i, with the squared distance D'_i <= D_i to the nearest seed, including seeds of
+ * this round, is accepted with probability D'_i / D_i. Accepted candidates are then distributed by D', as if D had been
  * updated after every seed. One search among the accepted candidates updates D for the next round. b grows with the
  * number of seeds: while there are few seeds, each new one changes D a lot, and most candidates would be rejected.
  *

@@ -162,7 +162,7 @@ static int64_t accept_pivots(pivoting *self, int64_t *rows, int64_t count)
         for (int64_t s = taken + 1; s < b; s++) l[taken * b + s] = 0;
         l[taken * b + taken] = pivot;
         accepted[taken++] = i;
-        for (int64_t j = i + 1; j < count; j++) { /* column i of the factor stays in H, the rest is updated */
+        for (int64_t j = i + 1; j < count; j++) { /* column i of the factor stays in H; all later columns are updated */
             h[j * b + i] /= pivot;
             for (int64_t k = i + 1; k <= j; k++) h[j * b + k] -= h[j * b + i] * h[k * b + i];
         }

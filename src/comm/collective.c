@@ -84,7 +84,7 @@ static mercer_matrix view_of(const elements_of *row, char *data)
     return view;
 }
 
-/* Adds the elements at `from` to those at `to`. */
+/* Adds the elements at `from` to the elements at `to`. */
 static mercer_status add_elements(const elements_of *row, char *to, char *from)
 {
     mercer_matrix left = view_of(row, to), right = view_of(row, from);
@@ -187,7 +187,8 @@ static int nodes_of(const sum_job *self, int rank, node *out)
     return list_nodes(self->shards.all, (int)first, (int)(first + local), out);
 }
 
-/* Returns the elements that a rank sums over all ranks' nodes: a slice, or all of them in a sum of one round. */
+/* Finds the range of elements that a rank sums over all ranks' nodes: a slice, or all elements in a sum of one
+   round. */
 static void slice_of(const sum_job *self, int rank, int64_t *first, int64_t *count)
 {
     *first = 0, *count = self->elements;

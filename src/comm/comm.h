@@ -132,8 +132,8 @@ typedef struct mrc_worker {
 
 /*
  * Sums over all shards. parts[i], i < shards.local, is the contribution of local shard i: f32 or f64, contiguous rows,
- * all of one shape. parts[0] becomes the sum; all other parts are overwritten. The order of additions is that of a
- * binary tree over the shards. worker: operations for the memory of parts; NULL: host memory.
+ * all of one shape. parts[0] becomes the sum; all other parts are overwritten. The additions follow a binary tree over
+ * the shards (collective.c). worker: operations for the memory of parts; NULL: host memory.
  */
 mercer_status mrc_comm_sum(mrc_comm *comm, mrc_shards shards, const mercer_matrix *parts, const mrc_worker *worker);
 /* Returns the kind of memory through which matrices in `memory` are exchanged: `memory` itself if the ranks have a link
@@ -153,7 +153,7 @@ mercer_status mrc_comm_broadcast(mrc_comm *comm, void *data, int64_t bytes);
 mercer_status mrc_comm_largest(mrc_comm *comm, double *value);
 /* Sets *any to true on every rank if `mine` is true on any rank. */
 mercer_status mrc_comm_any(mrc_comm *comm, bool mine, bool *any);
-/* Combines the statuses of all ranks, so that either all of them continue or none. Returns `status` if it is a failure,
+/* Combines the statuses of all ranks, so that either all ranks continue or none. Returns `status` if it is a failure,
    MERCER_OK if all ranks succeeded, else a failure that names a failed rank. */
 mercer_status mrc_comm_together(mrc_comm *comm, mercer_status status, const char *what);
 /* Fails with MERCER_ERROR_COMM on every rank unless `data` has the same bytes on all ranks. `what` is inserted in the

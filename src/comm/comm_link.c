@@ -100,7 +100,8 @@ mercer_status mrc_link_exchange(mrc_comm *comm, const mrc_piece *send, const mrc
 /* Data that each rank sends to all others before the link is created. */
 typedef struct candidate {
     char host[HOST_CHARS], place[MRC_LINK_PLACE]; /* host, and identity of the GPU on it */
-    char why_not[WHY_CHARS];                      /* reason why this rank cannot use a link; "": it can */
+    /* reason why this rank cannot use a link; "": the rank can use a link */
+    char why_not[WHY_CHARS];
     int wish;
 } candidate;
 

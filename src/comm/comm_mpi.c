@@ -3,8 +3,8 @@
  * The module mercer_mpi.so: exchanges by non-blocking sends and receives of MPI, polled against a deadline.
  *
  * Waiting polls without pause at first and then sleeps between polls, because ranks may share processors. There are
- * three kinds of messages: DATA; ALIVE, which a rank sends to all others when it has waited for half the deadline, so
- * that it does not count as dead itself; and LEFT, the exit message of a rank. Only functions of MPI-2 are used.
+ * three kinds of messages: DATA; ALIVE, which a rank that has waited for half the deadline sends to all others, so that
+ * they do not count it as dead; and LEFT, the exit message of a rank. Only functions of MPI-2 are used.
  */
 #define _GNU_SOURCE
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * core: the foundation of all other folders; it includes none of them.
+ * core: the foundation of all other folders. It does not include headers of other folders.
  *
  * The folder contains the context (this header: allocator, threads, log sink, last error), counted memory and arenas,
  * matrix views, specifications of the form name:key=value, time, and detection of the processor's features. file/ maps
@@ -42,7 +42,7 @@ struct mercer_context {
     mercer_log_level log_level;
     int threads;
     mrc_isa isa;
-    mrc_arithmetic arithmetic;     /* option of the same name */
+    mrc_arithmetic arithmetic;     /* value of the option `arithmetic` */
     struct mrc_backend *backend;   /* created and released by src/api */
     struct mrc_starting *starting; /* backend under creation by a thread; NULL: none */
     int64_t bytes_now;             /* bytes allocated now; maintained by core/memory.c */

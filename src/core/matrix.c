@@ -251,7 +251,7 @@ static bool row_is_finite(const mercer_matrix *matrix, int64_t i, double *larges
         }
         double size = (double)mrc_float_from_bits((uint32_t)bits);
         top = size > top || isnan(size) ? size : top;
-    } else if (matrix->dtype == MERCER_F16) { /* likewise, with the bit patterns of halves */
+    } else if (matrix->dtype == MERCER_F16) { /* as for floats, with the bit patterns of halves */
         int16_t bits = 0;
         for (int64_t j = 0; j < matrix->cols; j++) {
             int16_t size = (int16_t)(((const uint16_t *)row)[j] & 0x7fff);

@@ -13,7 +13,7 @@
 #include <time.h>
 
 /* Blocks of 8 MiB or more request huge pages: with pages of 4 KiB a cache of several GB would cause a million page
-   faults, and TLB misses whenever it is read. */
+   faults, and TLB misses whenever the cache is read. */
 enum { LARGE_PAGE = 2 << 20, LARGE_BLOCK = 8 << 20 };
 
 #ifdef MADV_HUGEPAGE
@@ -24,7 +24,7 @@ enum { LARGE_PAGE = 2 << 20, LARGE_BLOCK = 8 << 20 };
  * pages.
  */
 static const double slow_page = 1e-3; /* seconds */
-static atomic_bool huge_pages_slow;   /* only the speed depends on it */
+static atomic_bool huge_pages_slow;   /* affects only the speed */
 
 static double thread_seconds(void)
 {

@@ -45,7 +45,7 @@ mercer_status mrc_alloc_zero(mercer_context *context, void *out, int64_t count, 
 /* Replaces the block whose pointer is at `block` by a new one of `bytes` bytes and copies the first `used` bytes. On
    failure the old block stays. */
 mercer_status mrc_move(mercer_context *context, void *block, int64_t used, int64_t bytes, const char *what);
-/* Release one block from mrc_alloc, or a list of them in order; NULL is ignored. */
+/* Release one block from mrc_alloc, or a list of blocks in order; NULL is ignored. */
 void mrc_free(mercer_context *context, void *memory);
 void mrc_free_list(mercer_context *context, void *const *list, size_t count);
 #define MRC_FREE_ALL(context, ...)                                              \

@@ -2,8 +2,8 @@
 /*
  * The cross-validated error of kernel ridge regression, with all folds from one factorization. K is the kernel matrix
  * of all n rows, with rows and columns multiplied by the square roots of the weights. Y has the targets, with rows
- * multiplied likewise. l is the ridge, and w is the total weight times 1 - 1 / folds. I_v has the columns of the
- * identity for the rows of fold v:
+ * multiplied by the same numbers. l is the ridge, and w is the total weight times 1 - 1 / folds. I_v has the columns of
+ * the identity for the rows of fold v:
  *
  *   L L' = K + (l w + 1e-10 tr(K) / n) I      F_v = L^-1 I_v      t = L^-1 Y      Y_v - f_v = (F_v' F_v)^-1 F_v' t
  *

@@ -26,11 +26,11 @@
  * same number, and the component of the gradient in that direction is removed. With a map, the mean of c is 1 and the
  * mean of the squared rows of B is 1 / h^2.
  *
- * A step whose equations cannot be solved or whose gradient is not finite is rejected: the parameters are reset to
- * those of the previous step, and the rates are halved.
+ * A step whose equations cannot be solved or whose gradient is not finite is rejected: the parameters of the previous
+ * step are restored, and the rates are halved.
  *
  * Draws are functions of the seed and the step number. So a descent that is resumed from its state gives bitwise
- * identical results, for any number of threads. Cost: T times that of error_gradient.c.
+ * identical results, for any number of threads. Cost: T times the cost of error_gradient.c.
  */
 #include "search/hyper_descent.h"
 

@@ -60,7 +60,7 @@ typedef struct mrc_descent {
    parameters are the exponent (logit of its position in its range) and the logarithm of the ridge. */
 typedef struct mrc_descent_state {
     int64_t count;
-    double *values, *before; /* current parameters, and those of the last accepted step */
+    double *values, *before; /* values: current parameters; before: parameters before the last accepted step */
     double *mean, *square;
     double step;  /* number of completed steps */
     double rate;  /* factor of all rates, at most 1; halved after a rejected step */

@@ -29,7 +29,7 @@ enum { MRC_SEARCH_STAGES = 4, MRC_SEARCH_SIZES = 3, MRC_SEARCH_STEPS = 440, MRC_
 typedef struct mrc_search_state {
     mrc_descent_state stages[MRC_SEARCH_STAGES]; /* views of memory */
     double *memory;                              /* owned; NULL: the search has not started */
-    int64_t numbers; /* number of doubles in memory: those of the descents, then the journal */
+    int64_t numbers; /* number of doubles in `memory`: the states of the descents, then the journal */
     double *journal; /* (MRC_SEARCH_STEPS, 4) view of memory: stage, smoothed error, exponent, ridge of each step */
     int64_t steps;   /* rows of the journal that are set */
 } mrc_search_state;

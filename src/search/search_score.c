@@ -58,7 +58,7 @@ static mercer_status open_scorer(const mrc_searcher *self, mrc_scope *scope, con
     return MERCER_OK;
 }
 
-/* Returns the number of centers of small fits: at most the number of training rows; with folds all of them. */
+/* Returns the number of centers of small fits: at most the number of training rows; with folds, the number of rows. */
 static int64_t size_for(const scorer *with, int64_t wanted)
 {
     int64_t n = mrc_folds_training(&with->rows.folds);

@@ -29,7 +29,7 @@ enum { HELD_SHARE = 5, FOLDS = 5, FOLD_ROWS = 2000, FEW_ROWS = 300, HELD = 1 };
 
 /* ---- Groups and times -------------------------------------------------------------------------------------------- */
 
-/* Holds out the latest fifth of the rows, and all rows that have the same time as the earliest of them. */
+/* Holds out the latest fifth of the rows, and all rows that have the same time as the earliest of these rows. */
 static mercer_status split_times(const mercer_dataset *data, const mrc_keyed *sorted, signed char *fold)
 {
     int64_t n = data->rows, from = n - mrc_max(1, n / HELD_SHARE);
@@ -41,9 +41,9 @@ static mercer_status split_times(const mercer_dataset *data, const mrc_keyed *so
     return MERCER_OK;
 }
 
-/* Assigns groups to folds in random order. With a held-out fold, groups go there until it has a fifth of the rows;
-   otherwise each group goes to the fold with the fewest rows so far. starts (groups + 1): position of each group's
-   first row in `sorted`. */
+/* Assigns groups to folds in random order. With a held-out fold, groups go to that fold until it has a fifth of the
+   rows; otherwise each group goes to the fold with the fewest rows so far. starts (groups + 1): position of each
+   group's first row in `sorted`. */
 static void deal_groups(const mrc_keyed *sorted, const int64_t *starts, int64_t groups, const mrc_folds *folds,
                         uint64_t seed, signed char *fold)
 {

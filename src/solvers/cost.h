@@ -44,7 +44,7 @@ typedef struct mrc_bytes {
 
 typedef struct mrc_cost {
     mrc_bytes held;   /* bytes allocated while the part exists */
-    mrc_bytes peak;   /* additional bytes while it is used */
+    mrc_bytes peak;   /* additional bytes while the part is used */
     mrc_bytes set_up; /* additional bytes during set-up, when nothing of `peak` is allocated */
     double flops;     /* flops in the type of the weights */
     double doubles;   /* flops in double */

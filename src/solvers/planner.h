@@ -62,7 +62,7 @@ typedef struct mrc_attempt {
 } mrc_attempt;
 enum { MRC_ATTEMPTS = 2 };
 
-/* The public plan, and the choices that are not part of it. */
+/* The public plan, and choices that are not part of the public plan. */
 typedef struct mrc_plan {
     mercer_plan public_plan;
     const struct mrc_solver *solver;

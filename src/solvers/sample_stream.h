@@ -26,7 +26,7 @@ typedef struct mrc_sample_stream {
     void *poll_user;
     bool stopped;
     bool trusted;           /* values were checked before, and batches are in device memory of the trainer */
-    bool new_points;        /* X is checked even if `trusted`, because it is generated for each batch */
+    bool new_points;        /* X is checked even if `trusted`, because X is generated for each batch */
     bool elsewhere;         /* the last batch was in device memory of the source */
     const mrc_units *units; /* units that targets are converted to; NULL: none */
     mercer_matrix entered;  /* (rows, c) owned buffer for converted targets */

@@ -57,7 +57,7 @@ typedef struct mrc_job_host {
     mercer_status (*save)(mrc_job *job, const mercer_matrix *weights, mrc_save_moment moment);
     /* Restores the saved state. */
     mercer_status (*restore)(mrc_job *job);
-    /* Reports progress between steps if it is due; sets *stop to whether a rank's callback requests a stop. */
+    /* Reports progress between steps if a report is due; sets *stop to whether a rank's callback requests a stop. */
     mercer_status (*poll)(mrc_job *job, bool *stop);
     /* Validates the candidate weights, updates the best weights and patience, and reports progress. Sets *stop to a
        nonzero reason to stop here. */
@@ -77,7 +77,7 @@ struct mrc_job {
     mrc_plan plan;
     bool ready;          /* the parts below exist */
     bool resuming;       /* training begins with the saved state */
-    bool from_zero;      /* training begins with weights of 0, not with those of the model */
+    bool from_zero;      /* training begins with weights of 0, not with the weights of the model */
     bool announces;      /* set-up reports its progress to the progress callback */
     mrc_centers centers; /* also used to report the progress of set-up (mrc_centers_notify) */
     mrc_sample_stream stream;

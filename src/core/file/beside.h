@@ -15,7 +15,7 @@ enum { MRC_BESIDE_CHARS = 1024 };
 bool mrc_has_raised_rights(void);
 
 /* Writes the folder of the library or program that contains this code to folder (MRC_BESIDE_CHARS), without a trailing
-   slash. Returns false if it is unknown or too long, or if the process has elevated privileges. */
+   slash. Returns false if the folder is unknown or its path is too long, or if the process has elevated privileges. */
 bool mrc_own_folder(char *folder);
 
 /* Loads a library (RTLD_NOW, RTLD_LOCAL) from the loader's search path, or else from the first of `folders` that

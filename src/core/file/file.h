@@ -26,13 +26,14 @@ typedef struct mrc_mapping {
     mrc_watch *watch; /* state of a mapped file when it was opened, for mrc_mapping_check; owned; NULL: not checked */
 } mrc_mapping;
 
-/* Opens a file for reading: copies it if it has at most `copied` bytes, else maps it (0: always maps it).
-   MERCER_ERROR_MISSING if the file does not exist; MERCER_ERROR_IO if it cannot be read or is not a regular file. */
+/* Opens a file for reading: files of at most `copied` bytes are copied to memory, larger files are mapped (0: always
+   map). MERCER_ERROR_MISSING if the file does not exist; MERCER_ERROR_IO if it cannot be read or is not a regular
+   file. */
 mercer_status mrc_open_file(mercer_context *context, mrc_mapping *out, const char *path, int64_t copied);
 void mrc_unmap(mrc_mapping *mapping);
 /* Fails with MERCER_ERROR_IO if a mapped file was truncated or modified since it was opened. Reading a page that no
    longer exists would end the process (SIGBUS). Call it before and after reading a block; if both calls succeed, the
-   bytes are those of the file. Thread-safe. */
+   bytes are the contents of the file. Thread-safe. */
 mercer_status mrc_mapping_check(const mrc_mapping *mapping);
 /* Advises the system that all pages that the range touches will be needed soon. */
 void mrc_mapping_will_need(const mrc_mapping *mapping, int64_t offset, int64_t bytes);

@@ -69,7 +69,7 @@ static mercer_status map_descriptor(mercer_context *context, mrc_mapping *out, c
 
 /* ---- Copied -------------------------------------------------------------------------------------------------- */
 
-/* Reads a file into memory. Fails if it has become shorter in the meantime. */
+/* Reads a file into memory. Fails if the file has become shorter in the meantime. */
 static mercer_status read_descriptor(mercer_context *context, mrc_mapping *out, const char *path, int descriptor,
                                      int64_t bytes)
 {

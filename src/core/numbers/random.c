@@ -24,7 +24,7 @@ enum { FEISTEL_ROUNDS = 8, FEISTEL_MIN_HALF_BITS = 4 };
 
 __extension__ typedef unsigned __int128 uint128;
 
-/* Separates the counters of permutations from those of plain draws, whose block numbers are below 2^63. */
+/* Separates the counters of permutations from the counters of plain draws, whose block numbers are below 2^63. */
 #define PERMUTATION_MARK (UINT64_C(1) << 63)
 
 void mrc_philox4x32(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4])

@@ -44,7 +44,7 @@ double mrc_softmax_ahead(const double *p, int64_t c, int64_t j)
     return sum;
 }
 
-/* Each step searches all classes for the one that ranks next after `last`. Sorting would need memory, and sets are
+/* Each step searches all classes for the class that ranks next after `last`. Sorting would need memory, and sets are
    small. */
 int64_t mrc_softmax_set(const double *p, int64_t c, double threshold, int32_t *members)
 {

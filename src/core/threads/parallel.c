@@ -69,8 +69,8 @@ static void relax(void)
 #endif
 }
 
-/* Spins for up to SPIN_SECONDS until *value is zero (or nonzero, if zero is false). Returns whether it is; returns
-   false early if spinning is not allowed. */
+/* Spins for up to SPIN_SECONDS until *value is zero (or nonzero, if zero is false). Returns whether the condition
+   holds; returns false early if spinning is not allowed. */
 static bool await_work(atomic_int *value, bool zero)
 {
     double end = 0;
@@ -156,7 +156,8 @@ static void forget_threads(void)
     atomic_store(&pool.open_now, 0);
 }
 
-/* Registers the fork handler when the library is loaded: it must exist before any thread takes the lock. */
+/* Registers the fork handler when the library is loaded, because the handler must exist before any thread takes the
+   lock. */
 #if defined(__GNUC__)
 __attribute__((constructor))
 #endif
@@ -166,8 +167,8 @@ know_forks(void)
     pool.knows_fork = pthread_atfork(NULL, NULL, forget_threads) == 0;
 }
 
-/* Starts as many threads as the loop can use. If several callers run loops, starts as many as all of them can use, up
-   to the number of processors. Starts fewer if the system refuses. */
+/* Starts as many threads as the loop can use. If several callers run loops, starts as many threads as all loops
+   together can use, up to the number of processors. Starts fewer if the system refuses. */
 static void start_threads(int wanted)
 {
     int most = pool.wanted > wanted && pool.wanted > pool.started ? mrc_processors() - 1 : wanted;

@@ -45,7 +45,7 @@
 /* BLOCKS: a Krylov basis of degree 3. A higher degree needs fewer rounds, but the cost of the eigenproblem grows with
    the cube of BLOCKS. ROUNDS is a limit for spectra with close eigenvalues at r, whose last pairs hardly converge; the
    caller checks the residuals. FIRST_PRODUCTS and MORE_PRODUCTS are for rough pairs, see above. FEWEST_EXTRA: columns
-   in addition to the r requested ones, without which the last pairs converge slowly. */
+   in addition to the r requested pairs; without them the last pairs converge slowly. */
 enum { BLOCKS = 4, ROUNDS = 20, FEWEST_EXTRA = 16, FIRST_PRODUCTS = 8, MORE_PRODUCTS = 2 };
 
 #define TOLERANCE   1e-7

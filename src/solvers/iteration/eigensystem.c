@@ -13,9 +13,9 @@
  * products of 2 s^2 q each.
  *
  * Caveats: products with K have rounding errors of about u lambda_1, which a step of size 1/(m t) amplifies. So pairs
- * below noise_level lambda_1 are not used (the first of them becomes the tail), and the tail is at least tail_floor
- * lambda_1: a tiny or negative tail would also make the critical batch huge or negative. On the sample itself beta is
- * biased low, so it must be measured on other rows.
+ * below noise_level lambda_1 are not used (the first unused eigenvalue becomes the tail), and the tail is at least
+ * tail_floor lambda_1: a tiny or negative tail would also make the critical batch huge or negative. On the sample
+ * itself beta is biased low, so it must be measured on other rows.
  */
 #include "solvers/iteration/eigensystem.h"
 

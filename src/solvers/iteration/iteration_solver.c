@@ -28,10 +28,10 @@
 #include <math.h>
 #include <string.h>
 
-/* MOST_HALVINGS: a step that diverges when it is a million times shorter than planned has a cause other than its size.
-   MEMORY_SAMPLES: number of samples over which the watchdog averages losses, so that a single hard batch of a
-   few hundred rows raises no alarm. FRESH_ROWS: rows from which beta is estimated; the maximum over a sample misses
-   rarer rows, hence the margin in eigensystem.c. */
+/* MOST_HALVINGS: if steps diverge even when they are a million times shorter than planned, the cause is not the step
+   size. MEMORY_SAMPLES: number of samples over which the watchdog averages losses, so that a single hard batch of a few
+   hundred rows raises no alarm. FRESH_ROWS: rows from which beta is estimated; the maximum over a sample misses rarer
+   rows, hence the margin in eigensystem.c. */
 enum { MOST_HALVINGS = 20, MEMORY_SAMPLES = 4000, FRESH_ROWS = 2000 };
 
 /* Shorter steps reduce the noise of the iterates that are averaged; steps that shrink to 0 would stop progress along

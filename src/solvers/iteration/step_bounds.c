@@ -14,8 +14,9 @@
 #include <float.h>
 #include <math.h>
 
-/* POWER_STEPS: number of power iterations. They approach the largest eigenvalue from below; after POWER_STEPS it is
-   accurate to a few percent, which PLAIN_MARGIN covers. BETA_ROWS: number of rows per block of K(X_s, Z). */
+/* POWER_STEPS: number of power iterations. The estimate approaches the largest eigenvalue from below. After POWER_STEPS
+   iterations its error is a few percent, which PLAIN_MARGIN covers. BETA_ROWS: number of rows per block of K(X_s,
+   Z). */
 enum { POWER_STEPS = 30, BETA_ROWS = 64 };
 
 #define PLAIN_MARGIN 1.1 /* safety factor of both bounds, because they are estimated from a sample */

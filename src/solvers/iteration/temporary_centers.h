@@ -25,7 +25,7 @@ mercer_status mrc_temporary_centers_create(mrc_temporary_centers *out, mrc_cente
                                            int64_t outputs, mercer_dtype points);
 void mrc_temporary_centers_destroy(mrc_temporary_centers *temporary);
 
-/* Append the points x (m, d) with weights factor g (m, c); this rank stores its part of them. */
+/* Append the points x (m, d) with weights factor g (m, c); this rank stores only its part of the points. */
 mercer_status mrc_temporary_centers_append(mrc_temporary_centers *temporary, const mercer_matrix *x,
                                            const mercer_matrix *g, double factor);
 /* Pack the points appended since the last call. After a restore no point is packed yet, so all points are packed. */
@@ -40,7 +40,7 @@ void mrc_temporary_centers_drop(mrc_temporary_centers *temporary);
 
 /*
  * Functions for saved states. In a file the rows of all shards are contiguous; the buffers have unused rows between the
- * shards. rows: the range of this rank's rows among those of all ranks; used: the part of `points` or `weights` from
+ * shards. rows: the range of this rank's rows among the rows of all ranks; used: the part of `points` or `weights` from
  * the first to the last row in use, with the unused rows between them; close_up removes these unused rows in host
  * memory, spread inserts them again.
  */

@@ -61,7 +61,7 @@ typedef struct cg_state {
     double best_loss;                       /* true J of `best`, all columns */
     int64_t period, since;                  /* period: steps between refreshes; since: steps since the last refresh */
     int64_t poor;  /* consecutive refreshes with a drifted residual and without a decrease of J */
-    int64_t turns; /* passes over the data so far, including those without a step */
+    int64_t turns; /* passes over the data so far, including passes without a step */
     bool begun, progress, broken;
 } cg_state;
 
@@ -419,8 +419,8 @@ static mercer_status finish_cg(cg_state *self)
     return MERCER_OK;
 }
 
-/* Step until a stop criterion holds, then choose the best weights. The state is saved between passes only, where it is
-   consistent. */
+/* Step until a stop criterion holds, then choose the best weights. The state is saved only between passes, because it
+   is consistent only then. */
 static mercer_status iterate_cg(cg_state *self)
 {
     mrc_exact_solver *exact = self->exact;

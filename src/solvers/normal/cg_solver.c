@@ -30,7 +30,7 @@ enum {
 /* Roughness above which half precision and a polynomial are as good as float and a factor: the small eigenvalues of
    K(Z,Z) are then large enough for half precision, and for a polynomial to approximate. */
 #define ROUGH 0.25
-/* The exact preconditioner is used if its estimated seconds are at most this multiple of the polynomial's, because it
+/* The exact preconditioner is used if its estimated time is at most this multiple of the polynomial's time, because it
    needs fewer steps. On MNIST with 10,000 centers its set-up takes longer than the steps it saves. */
 #define PREFER_EXACT 1.1
 /* Steps end when the relative preconditioned gradient is below TOLERANCE, or when the objective can decrease by at most
@@ -43,8 +43,8 @@ enum {
 
 /* ---- Plan and cost ------------------------------------------------------------------------------------------- */
 
-/* Return the number of rows per batch. On the host they are few enough that the batch's block of K stays in the
-   processor's cache between the two products with it. */
+/* Return the number of rows per batch. On the host the number is small enough that the batch's block of K stays in the
+   processor's cache between its two products. */
 static int64_t read_rows(const mrc_planner *planner)
 {
     const mrc_problem *problem = &planner->problem;

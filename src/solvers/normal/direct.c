@@ -18,8 +18,8 @@
  * Cost: n p (2 d + 2 p + 2 c) + 2/3 p^3 flops (in float 2/3 p^3 more), one pass over the data. Bytes: 16 p^2 for L and
  * G, then the larger of a batch's block 8 p b and a copy of G; and 24 p c.
  *
- * Why not K_ZX K_XZ alpha = K_ZX y: its condition number is that of G times that of K(Z,Z). The equations for beta have
- * the condition number of G, for which double is precise enough even with wide bandwidths.
+ * Why not K_ZX K_XZ alpha = K_ZX y: its condition number is the product of the condition numbers of G and K(Z,Z). The
+ * equations for beta have the condition number of G, for which double is precise enough even with wide bandwidths.
  *
  * Caveat: if K(Z,Z) is singular (equal centers), or G is (fewer samples than centers, lambda = 0), the solution is not
  * unique. A jitter on the diagonal then selects one solution, and the report contains the jitter.

@@ -20,7 +20,7 @@ void mrc_exact_destroy(mrc_job *job);
 /* Return an exact solver set up for the job: its centers, samples, units and penalty. kernel_blocks: used to read the
    samples. */
 mrc_exact_solver mrc_exact_of(mrc_job *job, mrc_kernel_blocks *kernel_blocks);
-/* Run an exact solver by `call`, report progress while samples are read, and add its times to those of the job. */
+/* Run an exact solver by `call`, report progress while samples are read, and add its times to the times of the job. */
 mercer_status mrc_exact_run(mrc_job *job, mrc_exact_solver *exact, const mercer_matrix *alpha,
                             mercer_status (*call)(mrc_exact_solver *exact, const mercer_matrix *alpha));
 
@@ -35,8 +35,8 @@ mercer_status mrc_exact_run_once(mrc_job *job,
                                  mercer_status (*call)(mrc_exact_solver *exact, const mercer_matrix *alpha));
 
 /* Take a few steps of cg that start from the result of the iteration. Polishing is for accuracy, so it uses neither
-   caches in half precision nor slack. It creates its own kernel blocks, so the caller must have released its projector
-   and its kernel blocks. */
+   caches in half precision nor slack. Polishing creates its own kernel blocks, so the caller must have released its
+   projector and kernel blocks. */
 mercer_status mrc_polish(mrc_job *job, const mercer_matrix *alpha);
 /* Return the bytes that polishing takes. */
 mrc_bytes mrc_polish_bytes(const mrc_problem *problem, double lambda);

@@ -15,9 +15,10 @@
  * is far above their rounding errors. K_ZZ v is then formed with K_ZZ itself, because L L' - delta I would be off by
  * eps times its norm.
  *
- * delta = max(sqrt(eps), p eps) of the mean diagonal, eps that of the products: r carries noise of up to w eps in every
- * direction, and M^-1 multiplies it by (p/w) / (l + delta)^2 along an eigenvalue l. A larger delta costs steps: kin40k
- * (p = 6,000) takes 30 steps to a loss of .00240 with delta = 8 p eps, and 20 steps to .00236 with delta = p eps.
+ * delta = max(sqrt(eps), p eps) of the mean diagonal, where eps is the machine epsilon of the products: r carries noise
+ * of up to w eps in every direction, and M^-1 multiplies it by (p/w) / (l + delta)^2 along an eigenvalue l. A larger
+ * delta costs steps: kin40k (p = 6,000) takes 30 steps to a loss of .00240 with delta = 8 p eps, and 20 steps to .00236
+ * with delta = p eps.
  *
  * Cost with factors: p^3/3 (lambda > 0: 2/3 p^3) at the start; a product with A is one pass, n p (2 d + 4 c) flops (4 n
  * p c with a cache of K(X,Z)) and 4 p^2 c for the ridge; M^-1 is 4 p^2 c. Bytes: 8 p^2 (lambda > 0: 16 p^2), in float 4
@@ -29,8 +30,9 @@
  * Directions are scaled to about unit length (by powers of 2) before they are rounded to that type.
  *
  * t >= 0 corrects M for small eigenvalues, where the samples have more variance than the centers show
- * (normal_preconditioner.c). It is 0 for Laplace kernels and positive for smooth ones. If lambda = 0 there is only one
- * factor, and (K_d + t/2 I)^2 is used instead: nearly the same for the eigenvalues that matter, for half the memory.
+ * (normal_preconditioner.c). t is 0 for Laplace kernels and positive for smooth kernels. If lambda = 0 there is only
+ * one factor, and (K_d + t/2 I)^2 is used instead: nearly the same for the eigenvalues that matter, for half the
+ * memory.
  *
  * Steps to a tolerance of 1e-6, Laplace, p = 300, d = 3 / 20 / 100: random centers 32 / 27 / 16, k-means centers 36 /
  * 51 / 82, because k-means centers are not distributed like the data. 2 p samples in M in addition to the centers save

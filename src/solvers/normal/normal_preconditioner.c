@@ -19,10 +19,10 @@
  * With a Gaussian kernel of bandwidth 10, whose roughness is 0.09, the exact preconditioner reaches 98.0 after 4 steps
  * and 98.2 after 30; the polynomial reaches 97.3 and 97.7.
  *
- * Alternatives that were measured with the Laplace kernel: block-Jacobi with 4 blocks and 100 top eigenvectors, P =
- * U w^-1 U' + (I - UU') B^-1 (I - UU'), reaches 96.7 after 5 steps. An incomplete factor, which is exact for 1000
- * centers and has 4 blocks for the others, reaches 95.2. A coarse space of 2000 unmodified centers with degree 3
- * reaches 97.7 after 3 steps, but costs p s^2 flops in double.
+ * Alternatives that were measured with the Laplace kernel: block-Jacobi with 4 blocks and 100 top eigenvectors, P = U
+ * w^-1 U' + (I - UU') B^-1 (I - UU'), reaches 96.7 after 5 steps. An incomplete factor, which is exact for 1000 centers
+ * and has 4 blocks for all other centers, reaches 95.2. A coarse space of 2000 unmodified centers with degree 3 reaches
+ * 97.7 after 3 steps, but costs p s^2 flops in double.
  */
 #include "solvers/normal/normal.h"
 

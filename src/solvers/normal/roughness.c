@@ -10,7 +10,8 @@
  * Values for random centers of MNIST: 0.73, 0.46 and 0.18 for Laplace kernels of bandwidth 5, 10 and 30; 0.89, 0.51,
  * 0.24 and 0.09 for Gaussian kernels of bandwidth 3, 5, 7 and 10; 0.25 for matern32 of bandwidth 10.
  *
- * Cost: s^2 (d + s) multiply-adds, s = 500. With fewer than 1000 centers, half of them are S and the others z.
+ * Cost: s^2 (d + s) multiply-adds, s = 500. With fewer than 1000 centers, S is half of the centers and z are the other
+ * half.
  */
 #include "solvers/normal/exact_solvers.h"
 
@@ -24,7 +25,7 @@ enum { SAMPLE = 500, SEED = 11 };
 
 #define JITTER 1e-8 /* relative to K(z, z): equal centers in S would otherwise make K(S, S) singular */
 
-/* Compute the roughness. k (s, s + t): K(S, S) and K(S, others); own (t, 1): K(z, z) of the others; sums (t):
+/* Compute the roughness. k (s, s + t): K(S, S) and K(S, others); own (t, 1): K(z, z) of the other centers; sums (t):
    scratch. */
 static mercer_status measure_sample(mrc_backend *backend, const mercer_matrix *k, const mercer_matrix *own,
                                     double *sums, double *out)

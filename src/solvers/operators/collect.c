@@ -178,7 +178,7 @@ mercer_status mrc_centers_gather_all(mrc_centers *centers, mrc_scope *scope, mer
 {
     *all = centers->z;
     if (centers->comm->ranks == 1)
-        return MERCER_OK; /* z.rows == p would be the wrong test: with several ranks one of them may have all rows */
+        return MERCER_OK; /* z.rows == p would be the wrong test: with several ranks, one rank may have all rows */
     MRC_TRY(mrc_scope_points(scope, centers, all, centers->p, "all centers"));
     return mrc_centers_range(centers, NULL, 0, centers->p, all);
 }

@@ -4,7 +4,7 @@
  *
  *   L L' = A + (shift + jitter) I        A (p, p) symmetric positive semi-definite up to rounding, in the type of L
  *   jitter = rho tr(A)/p,                rho = 0, then 16 eps p, 160 eps p, ... up to 1e-4; in float up to 1
- *   or (L L')^-1 in place of L, for several matrices in one call if none of them needs a jitter
+ *   or (L L')^-1 in place of L, for several matrices in one call if no matrix needs a jitter
  *
  * Cost: p^3/3 flops and p^2 (d or 1) to form A again, for each attempt; p^2 numbers, in memory of the caller.
  *

@@ -157,7 +157,8 @@ static mercer_status estimate_norm(mrc_blocks *self, const mercer_matrix *a, dou
     }
 }
 
-/* Round an inverse to type real; set *fits to whether it is still accurate enough. */
+/* Round an inverse to type real; set *fits to whether the rounded inverse is accurate enough or already has the safe
+   shift. */
 static mercer_status keep_inverse(mrc_blocks *self, const mrc_factor *factor, const mercer_matrix *inverse, bool *fits)
 {
     mrc_backend *backend = self->sorted.backend;

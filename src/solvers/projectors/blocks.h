@@ -23,7 +23,7 @@ typedef struct mrc_blocks {
     double shift;        /* minimum relative shift of a block; raised when a block needs more */
     /* scratch (size, size) f64, times the number of inverses that are computed together */
     mercer_matrix factor, room;
-    mercer_matrix *inverses; /* (count) type real, or NULL if not stored; each of R ranks has every R-th of them */
+    mercer_matrix *inverses; /* (count) type real, or NULL if not stored; each of R ranks has every R-th inverse */
 } mrc_blocks;
 
 /* Create blocks of at most `size` centers. keep_inverses: store one matrix per block instead of factoring at each

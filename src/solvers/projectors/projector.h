@@ -26,8 +26,9 @@ typedef struct mrc_projector_options {
     double gamma;       /* ep2: step factor */
     mrc_step_rule rule; /* ep2: step rule */
     bool store;         /* pcg: store K(Z,Z); bgs: store the inverses of its blocks */
-    bool sampled;       /* bgs: the coarse space is that of the sample, and several inverses are computed at a time */
-    double jitter;      /* exact, bgs: minimum shift of the diagonal, relative to its mean; 0: only if a factor fails */
+    /* bgs: the coarse space is computed from the sample only, and several inverses are computed at a time */
+    bool sampled;
+    double jitter; /* exact, bgs: minimum shift of the diagonal, relative to its mean; 0: only if a factor fails */
     uint64_t seed;
 } mrc_projector_options;
 

@@ -115,7 +115,7 @@ static mercer_status factor_coarse(bgs *self, mrc_centers *centers, const mercer
     return MERCER_OK;
 }
 
-/* Reorder the rows of U from the order of the fields to that of the blocks. */
+/* Reorder the rows of U from the order of the fields to the order of the blocks. */
 static mercer_status sort_coarse(bgs *self, mrc_centers *centers, const mrc_coarse *coarse)
 {
     self->q = coarse->q;
@@ -238,7 +238,7 @@ static mercer_status make_coarse(bgs *self, mrc_centers *centers, const mrc_proj
     return factor_coarse(self, centers, &a);
 }
 
-/* Add the flops counted by the sorted centers to those of the original centers. */
+/* Add the flops counted by the sorted centers to the count of the original centers. */
 static mercer_status count_flops(bgs *self, mercer_status status)
 {
     self->blocks.centers->flops += self->blocks.sorted.flops;

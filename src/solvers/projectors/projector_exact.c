@@ -6,7 +6,7 @@
  *   theta = round((L L')^-1 h)                 (p, c), 2 p^2 c multiply-adds
  *   r = h - L (L' theta) + mu theta            = h - K(Z,Z) theta with the stored, rounded theta, in double: 2 p^2 c
  *
- * mu = options.jitter, 0 by default. It is raised in two cases: if the factorization fails (K(Z,Z) is singular in
+ * mu = options.jitter, 0 by default. mu is raised in two cases: if the factorization fails (K(Z,Z) is singular in
  * double), and if theta is so large that rounding it to type real makes K theta inaccurate; mu then becomes 10 u p of
  * the mean diagonal, which limits the effect of rounding (spd.c). With mu > 0 the solution is refined, theta += (L
  * L')^-1 r, as long as each step halves r. This removes the bias mu theta, except in directions with eigenvalues below
@@ -140,8 +140,8 @@ static mercer_status project_exact(mrc_projector *projector, const mercer_matrix
     return backend->ops->copy(backend, h, &left);
 }
 
-/* Return a reason to use the projector if K(Z,Z) in double, factorized in place, fits into memory and is worth its
-   cost; else NULL. */
+/* Return a reason to use the projector if K(Z,Z) in double, factorized in place, fits into memory and the time of its
+   factor pays off; else NULL. */
 static const char *exact_suits(const mrc_planner *planner)
 {
     const mrc_problem *problem = &planner->problem;

@@ -6,7 +6,7 @@
  *   z = P^-1 r,  d = z,  rz = r.z            fields (rows, c); scalars for each column, in double
  *   repeat:  a = rz / d.(K d);  theta += d a;  r -= (K d) a;  z = P^-1 r;  d = z + d (rz_new / rz_old)
  *
- * Cost of a step: one pass over K(Z,Z), p^2 (d + c), or p^2 c if it is stored (real_size p^2 bytes), and 4 p q c.
+ * Cost of a step: one pass over K(Z,Z), p^2 (d + c), or p^2 c if K(Z,Z) is stored (real_size p^2 bytes), and 4 p q c.
  * Memory: p q for U, 3 p c for z, d, K d.
  *
  * Each column has its own step length; columns are scaled by a product with a diagonal (c, c) matrix. A column that is
