@@ -27,7 +27,7 @@ mercer_status mrc_check_center_kernel(mercer_context *context, mrc_center_method
     if (method != MRC_CENTERS_KMEANS || mrc_kernel_argument(kernel) != MRC_ON_DIFFERENCES) return MERCER_OK;
     return mrc_fail(
         context, MERCER_ERROR_ARGUMENT,
-        "center_method kmeans needs a kernel of the L2 distance, but this one has p = %g; use random, balanced or "
+        "center_method kmeans needs a kernel of the L2 distance, but this kernel has p = %g; use random, balanced or "
         "rpcholesky",
         mrc_kernel_norm(kernel));
 }
@@ -227,11 +227,10 @@ mercer_status mrc_choose_centers_from(mrc_center_request *request, mercer_datase
         count = count_part(request, dataset, preprocess);
     }
     if (count < p)
-        return mrc_fail(
-            context, MERCER_ERROR_MEMORY,
-            "%s of %lld centers: only %lld samples fit into the memory limit of %lld bytes; raise it or use fewer "
-            "centers",
-            method_names[request->method], (long long)p, (long long)count, (long long)memory);
+        return mrc_fail(context, MERCER_ERROR_MEMORY,
+                        "%s of %lld centers: only %lld samples fit into the memory limit of %lld bytes; raise the "
+                        "limit or use fewer centers",
+                        method_names[request->method], (long long)p, (long long)count, (long long)memory);
     int64_t *rows;
     MRC_SCOPE(scope, context);
     MRC_TRY(mrc_scope_alloc(&scope, &rows, count, sizeof *rows, "row numbers"));

@@ -127,7 +127,7 @@ static mercer_status choose_batch(mrc_kmeans_state *self)
     if (needed <= options->memory) return MERCER_OK;
     return mrc_fail(
         self->context, MERCER_ERROR_MEMORY,
-        "k-means of %lld centers needs %lld bytes, but the memory limit is %lld; raise it or use fewer centers",
+        "k-means of %lld centers needs %lld bytes, but the memory limit is %lld; raise the limit or use fewer centers",
         (long long)self->p, (long long)needed, (long long)options->memory);
 }
 

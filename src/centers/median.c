@@ -30,9 +30,10 @@ mercer_status mrc_check_range(mercer_context *context, double top, int64_t d, bo
     double square = 4 * top * top * (double)mrc_max(d, 1);
     *wide = top > 0 && !(square <= 1e36 && top >= 1e-15);
     if (top <= 0 || (square <= 1e300 && top >= 1e-140)) return MERCER_OK;
-    return mrc_fail(context, MERCER_ERROR_DATA,
-                    "values go up to %g, so squared distances of %lld features overflow f64; scale the data", top,
-                    (long long)d);
+    return mrc_fail(
+        context, MERCER_ERROR_DATA,
+        "values go up to %g, so squared distances of %lld features overflow or underflow f64; scale the data", top,
+        (long long)d);
 }
 
 /* A kernel callback whose value is the distance itself: it leaves the block unchanged. */

@@ -72,11 +72,10 @@ static mercer_status choose_part(pivoting *self)
     if ((memory - fixed) / row >= x->rows) return MERCER_OK;
     self->n = mrc_max(0, memory - fixed) / (row + point + 8);
     if (self->n < self->p)
-        return mrc_fail(
-            self->context, MERCER_ERROR_MEMORY,
-            "rpcholesky of %lld centers needs at least %lld bytes, but the memory limit is %lld; raise it or use "
-            "fewer centers",
-            (long long)self->p, (long long)least, (long long)memory);
+        return mrc_fail(self->context, MERCER_ERROR_MEMORY,
+                        "rpcholesky of %lld centers needs at least %lld bytes, but the memory limit is %lld; raise the "
+                        "limit or use fewer centers",
+                        (long long)self->p, (long long)least, (long long)memory);
     mrc_log(self->context, MERCER_LOG_INFO, "rpcholesky: using %lld random rows of %lld, because of the memory limit",
             (long long)self->n, (long long)x->rows);
     return MERCER_OK;

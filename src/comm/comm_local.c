@@ -42,7 +42,7 @@ static void fill_failure(mrc_barrier_result result, const mrc_exit_message *mess
         case MRC_BARRIER_CLOSED:
             failure->kind = MRC_COMM_ERROR_FAILED;
             snprintf(failure->text, sizeof failure->text,
-                     "the other ranks received no message from this one within the deadline of %.3g s", deadline);
+                     "the other ranks received no message from this rank within the deadline of %.3g s", deadline);
             break;
     }
 }

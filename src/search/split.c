@@ -132,7 +132,7 @@ static mercer_status split_rows(const mercer_dataset *data, mrc_folds *folds, in
     for (int64_t i = 0; i < m; i++) drawn[i] = mrc_random_permutation(rng, data->rows, i);
     MRC_TRY(mrc_row_units(data, drawn, m, unit, units));
     if (*units < 2)
-        return mrc_fail(data->context, MERCER_ERROR_DATA, "all rows have equal features, so none can be held out");
+        return mrc_fail(data->context, MERCER_ERROR_DATA, "all rows have equal features, so no row can be held out");
     folds->count = (int)mrc_min(folds->count, *units);
     for (int64_t i = 0; i < m; i++) {
         if (unit[i] == dealt) { /* units are numbered in order of their first rows */
@@ -265,7 +265,7 @@ mercer_status mrc_split_units(const mercer_dataset *data, const int64_t *rows, i
             data->key_kind == MRC_KEYS_GROUPS
                 ? "search: all training rows are in one group, so no group can be held out; turn the search off or "
                   "remove the groups"
-                : "search: all training rows have equal features, so none can be held out; turn the search off");
+                : "search: all training rows have equal features, so no row can be held out; turn the search off");
     out->order = order;
     out->start = start;
     out->units = units;

@@ -42,7 +42,8 @@ mercer_status mrc_curve_set(mrc_curve *curve, mercer_context *context, mrc_curve
     double *copy;
     MRC_TRY(mrc_check_finite(context, "numbers", numbers, NULL));
     if (numbers->rows != rows || (kind == MRC_CURVE_LOG ? numbers->cols != 1 : numbers->cols < 2))
-        return mrc_fail(context, MERCER_ERROR_SHAPE, "numbers: is %lld x %lld; %s of %lld outputs needs %lld x %s",
+        return mrc_fail(context, MERCER_ERROR_SHAPE,
+                        "numbers: is %lld x %lld; transform %s of %lld outputs needs %lld x %s",
                         (long long)numbers->rows, (long long)numbers->cols, names[kind], (long long)outputs,
                         (long long)rows, kind == MRC_CURVE_LOG ? "1" : "2 or more");
     for (int64_t i = 0; i < rows * numbers->cols; i++) {

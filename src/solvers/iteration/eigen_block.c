@@ -173,7 +173,7 @@ static mercer_status append_block(block_method *self)
     }
     if (!independent)
         return mrc_fail(self->backend->context, MERCER_ERROR_NUMERIC,
-                        "eigensystem: the basis is linearly dependent, even after a random change");
+                        "eigensystem: the basis is linearly dependent, even with random directions added");
     self->columns += self->b;
     return multiply_block(self, false, 1, self->a, &next, 0, &image);
 }

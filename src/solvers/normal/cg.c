@@ -449,8 +449,8 @@ static mercer_status iterate_cg(cg_state *self)
                         "solver cg: no step decreases the objective (curvature %g)", self->curve[0]);
     if (self->broken || exact->stalled)
         mrc_log(exact->centers->context, MERCER_LOG_INFO,
-                "conjugate gradients reached rounding after %lld steps at %.1e", (long long)exact->steps_done,
-                exact->relative_gradient);
+                "conjugate gradients stopped at rounding errors after %lld steps, relative gradient %.1e",
+                (long long)exact->steps_done, exact->relative_gradient);
     return publish_weights(self);
 }
 
