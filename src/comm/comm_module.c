@@ -82,7 +82,7 @@ mercer_status mrc_module_load(mercer_context *context, const char *name, const c
     if (!library)
         return mrc_fail(context, MERCER_ERROR_UNSUPPORTED,
                         "the communicator %s was not found: there is no mercer_%s.so next to the library or in the "
-                        "folders of MERCER_MODULES; build Mercer with that library installed",
+                        "folders of MERCER_MODULES; build Mercer with support for this communicator",
                         name, name);
     mrc_module_function function;
     void *address = dlsym(library, symbol);

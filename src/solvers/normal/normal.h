@@ -13,7 +13,7 @@ typedef struct mrc_normal {
     mrc_backend *backend;
     int64_t p, c;
     mercer_matrix l;      /* (p, p) L L' = K(Z,Z) + shift I; f32 or f64 */
-    mercer_matrix ridged; /* (p, p) factor of K(Z,Z) + (tau + shift) I; empty if lambda = 0 */
+    mercer_matrix ridged; /* (p, p) factor of K(Z,Z) + (shift + tau + t) I (normal.c); empty if lambda = 0 */
     mercer_matrix kernel; /* (p, p) K(Z,Z), if the factors are f32 and lambda > 0; else empty */
     /* used instead of the factors if the planner has chosen it (preconditioner_sizes) */
     mrc_preconditioner preconditioner;

@@ -275,7 +275,7 @@ static mercer_status apply_whole(mrc_normal *self, const mercer_matrix *v, whole
     return self->backend->ops->copy(self->backend, v, &own);
 }
 
-/* Return the second factor, of K(Z,Z) + (tau + t) I; if lambda = 0, this is the first factor. */
+/* Return the factor of K_d + (tau + t) I; if lambda = 0, this is the first factor. */
 static const mercer_matrix *second_factor(const mrc_normal *self)
 {
     return self->exact->lambda > 0 ? &self->ridged : &self->l;
