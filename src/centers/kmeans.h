@@ -28,7 +28,8 @@ typedef struct mrc_kmeans_state {
     bool rounded;            /* the search for nearest centers uses z_u8 */
 
     /* Arrays (capacity) with one entry per current row. */
-    int32_t *nearest, *fresh_nearest; /* nearest center; nearest of the new seeds */
+    /* nearest: index of the nearest center; fresh_nearest: index of the nearest new seed */
+    int32_t *nearest, *fresh_nearest;
     double *distances, *fresh_distances;
     int64_t *order; /* rows sorted by center; also scratch space for drawn row numbers and for a heap of rows */
     double *sums;   /* running sums of weights while seeding; shares the memory of `order` */

@@ -32,7 +32,7 @@ typedef struct pivoting {
     mrc_backend *backend;
     mercer_context *context;
     const mercer_kernel *kernel;
-    int64_t n, d, p; /* number of rows (of X or of its sample), of features, of pivots to find */
+    int64_t n, d, p; /* number of rows of X or of its sample, number of features, number of pivots to find */
     int64_t b;       /* largest number of candidates per round */
     int64_t strip_rows;
     int64_t have; /* number of pivots so far */
@@ -45,7 +45,7 @@ typedef struct pivoting {
     mercer_matrix f_real, f_f64;    /* (b, p) rows of F, in its type and in double */
     mercer_matrix h, l, inverse;    /* (b, b) f64 */
     mercer_matrix inverse_real;     /* (b, b) real */
-    double *diagonal, *left, *sums; /* (n) K(x_i, x_i); residuals; running sums of residuals */
+    double *diagonal, *left, *sums; /* (n) diagonal: K(x_i, x_i); left: residuals; sums: running sums of residuals */
     int64_t *sample;                /* (n) rows of X in `x`, if not all are used */
     int64_t *rows;                  /* (p) pivots, as rows of `x`; borrowed */
 } pivoting;

@@ -172,7 +172,7 @@ typedef struct sum_job {
     const mrc_worker *worker;  /* worker for the memory of the parts; NULL: host memory */
     const mrc_worker *carrier; /* worker for the memory of messages: `worker`, or NULL for host memory */
     mercer_dtype dtype;
-    int64_t size, elements; /* bytes per element; number of elements */
+    int64_t size, elements; /* size: bytes per element; elements: their number */
     node own[MOST_NODES];
     int own_count;
     bool one_round;
@@ -329,7 +329,7 @@ mercer_status mrc_comm_sum(mrc_comm *comm, mrc_shards shards, const mercer_matri
     if (job.elements == 0 || shards.all == 1) return MERCER_OK;
     elements_of whole = {job.worker, job.dtype, job.elements};
     MRC_TRY(sum_local(shards, parts, &whole, job.own, &job.own_count));
-    if (comm->ranks == 1) return MERCER_OK; /* only one node, whose data is parts[0] */
+    if (comm->ranks == 1) return MERCER_OK; /* a single node remains, whose data is parts[0] */
     return sum_over_ranks(&job, parts->data);
 }
 

@@ -42,7 +42,7 @@ struct mercer_comm {
     bool broken;     /* an exchange failed: no further exchange may follow */
     int left_code;   /* exit code of the rank that left, or 0 */
     bool left;       /* this rank has left */
-    bool first_left; /* rank 0 had left as well */
+    bool first_left; /* rank 0 has left as well; set by mrc_comm_leave */
     void (*leaving)(void *user, int code, const char *text); /* called before the exit message is sent, or NULL */
     void *leaving_user;
     int64_t exchanges, bytes_sent, bytes_received;

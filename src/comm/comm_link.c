@@ -99,7 +99,7 @@ mercer_status mrc_link_exchange(mrc_comm *comm, const mrc_piece *send, const mrc
 
 /* Data that each rank sends to all others before the link is created. */
 typedef struct candidate {
-    char host[HOST_CHARS], place[MRC_LINK_PLACE]; /* host, and identity of the GPU on it */
+    char host[HOST_CHARS], place[MRC_LINK_PLACE]; /* name of the host, and identity of the GPU on this host */
     /* reason why this rank cannot use a link; "": the rank can use a link */
     char why_not[WHY_CHARS];
     int wish;

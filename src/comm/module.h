@@ -16,7 +16,7 @@
 
 #define MRC_MODULE_VERSION 2
 #define MRC_MODULE_SYMBOL  "mercer_comm_module" /* a mrc_module_function that returns the table */
-#define MRC_LINK_SYMBOL    "mercer_link_module" /* likewise, for the table of a link (below) */
+#define MRC_LINK_SYMBOL    "mercer_link_module" /* a mrc_module_function that returns the table of a link (below) */
 
 enum { MRC_MODULE_TEXT = 400, MRC_LINK_ID = 128, MRC_LINK_PLACE = 64 };
 

@@ -44,7 +44,7 @@ struct mercer_context {
     mrc_isa isa;
     mrc_arithmetic arithmetic;     /* value of the option `arithmetic` */
     struct mrc_backend *backend;   /* created and released by src/api */
-    struct mrc_starting *starting; /* backend under creation by a thread; NULL: none */
+    struct mrc_starting *starting; /* backend that a background thread is creating; NULL: none */
     int64_t bytes_now;             /* bytes allocated now; maintained by core/memory.c */
     int64_t bytes_peak;
     int64_t bytes_high; /* peak since a caller last reset it to bytes_now, for example at the start of a training run */

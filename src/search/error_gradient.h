@@ -26,16 +26,17 @@ typedef struct mrc_gradient_buffer {
        only */
     mercer_matrix sums;
     mercer_matrix k, y;            /* (m, p), (m, c): K and Y, scaled by the square roots of the weights */
-    mercer_matrix w, other;        /* (m, p) type of the points: W; kernel values, later slopes */
+    mercer_matrix w, other;        /* (m, p) type of the points. w: W; other: kernel values, later slopes */
     mercer_matrix zz, factor;      /* (p, p) */
     mercer_matrix residual;        /* (m, c) K alpha - Y */
     mercer_matrix left, right;     /* (m, 2 c), (p, 2 c): [q t], [alpha u] */
     mercer_matrix left_p, right_p; /* left and right in the type of the points */
-    mercer_matrix pairs, products; /* (m, p), (m, k) f64: V, and its products with points */
+    mercer_matrix pairs, products; /* pairs (m, p) f64: V; products (m, k) f64: V times points */
     mercer_matrix plain;           /* (m, k) f64: plain points */
     mercer_matrix moment;          /* (k, k) f64 */
     double *parts;                 /* (16, p) partial sums; host memory */
-    double *roots, *numbers;       /* (m) square roots of the weights; (max(m, 2 p, c)) scratch space; host memory */
+    /* roots (m): square roots of the weights; numbers (max(m, 2 p, c)): scratch space; host memory */
+    double *roots, *numbers;
     bool on_host; /* the backend computes in host memory, where distances are computed only once per step */
     double *host; /* (3 m p) host copies of W, slopes and V for devices; NULL: not needed */
 } mrc_gradient_buffer;

@@ -137,11 +137,12 @@ typedef struct workspace {
     mrc_gradient_buffer buffer;
     mrc_error_gradient gradient;
     int64_t fitted, held;
-    int64_t *numbers;          /* (fitted + held) row numbers of a draw */
-    double *weights, *factors; /* (fitted + held) row weights, or NULL; (k) factors of the coordinates */
-    double *slope;             /* (count) gradient with respect to the parameters */
-    float *entries;            /* (k, features) of the map, host memory */
-    double *map_slope;         /* (k, features) dE/dA */
+    int64_t *numbers; /* (fitted + held) row numbers of a draw */
+    /* weights (fitted + held): row weights, or NULL; factors (k): factors of the coordinates */
+    double *weights, *factors;
+    double *slope;     /* (count) gradient with respect to the parameters */
+    float *entries;    /* (k, features) entries of the map A, host memory */
+    double *map_slope; /* (k, features) dE/dA */
 } workspace;
 
 /* A random order of the units first .. first + count - 1. Positions next .. end - 1 of this order are still to be

@@ -22,7 +22,7 @@ typedef struct mrc_descent_rows {
     const int64_t *order;
     const int64_t *start; /* (units + 1) */
     int64_t units;
-    int64_t different; /* number of distinct rows, or of groups */
+    int64_t different; /* number of distinct rows, or number of groups */
     /* Cut points in time: a draw takes its training rows from the units before one of the cuts and its held-out rows
        from the units after it. */
     const int64_t *cuts;
@@ -47,7 +47,7 @@ typedef struct mrc_descent {
     double bandwidth; /* fixed bandwidth: the mean factor of the features is 1 / bandwidth; 0: learned */
     bool learns_ridge;
     int steps;       /* number of steps, over which the rates decay */
-    int64_t fitted;  /* largest number of training rows of a draw, and of its held-out rows */
+    int64_t fitted;  /* largest number of training rows, and of held-out rows, of a draw */
     int64_t centers; /* largest number of centers of a draw */
     uint64_t seed, sequence;
     /* Called after every step with the smoothed held-out error; a nonzero return value stops the descent. May be

@@ -40,7 +40,7 @@ typedef struct mrc_search_task {
     mercer_dataset *data;
     /* given kernel function, whose bandwidth is ignored; NULL: search exppower kernels in both norms */
     const mercer_kernel *kernel;
-    double bandwidth; /* given bandwidth of a kernel whose feature weights have a mean of 1; 0: searched */
+    double bandwidth; /* given bandwidth, for feature weights with a mean of 1; 0: searched */
     bool norm_2;      /* without a given kernel: search norm 2 only */
     /* given preprocessing, fitted; if it includes a metric, no metric is searched. NULL: search a blend of standardized
        and ranked features */

@@ -10,9 +10,9 @@ typedef struct mrc_search_points {
     mrc_scope *scope;
     mercer_preprocess *preprocess; /* fitted to all training rows; owned */
     bool blended;                  /* features have two copies, standardized and ranked */
-    int64_t features, width;       /* number of features; number of columns of x, with copies */
+    int64_t features, width;       /* features: number of features; width: number of columns of x, with copies */
     int64_t *feature; /* (width) feature of each column; the first `features` columns are features 0, 1, ... in order */
-    mercer_matrix x, y; /* (n, width) f32; (n, c) f64 with variance 1 */
+    mercer_matrix x, y; /* x (n, width) f32; y (n, c) f64, with mean variance 1 */
     double *weights;    /* (n) row weights, or NULL */
 } mrc_search_points;
 
@@ -25,7 +25,7 @@ typedef struct mrc_searcher {
     mrc_search_points points;
     mrc_descent_rows rows;
     int64_t pool;                /* descents draw from the first `pool` rows */
-    mrc_descent_space spaces[2]; /* of norm 1 and norm 2 */
+    mrc_descent_space spaces[2]; /* spaces of norm 1 and norm 2 */
     mercer_matrix blend;         /* (n, features) f32: the copies blended with the weights that stage 1 found */
     /* (width) weights of stage 1, each divided by the sum of the weights of all copies of its feature; NULL before
        stage 1 */

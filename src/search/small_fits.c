@@ -31,7 +31,7 @@ typedef struct small_fits {
     mercer_matrix block, targets;   /* (BLOCK, p), (BLOCK, c) */
     mercer_matrix single;           /* (BLOCK, p) f32; data is NULL if points are f64 */
     mercer_matrix weights;          /* (p, ridges c) */
-    mercer_matrix answers, shown;   /* (BLOCK, ridges c): predictions, and their copy in host memory */
+    mercer_matrix answers, shown;   /* (BLOCK, ridges c) answers: predictions; shown: their copy in host memory */
     double *diagonal;               /* (2 p) scratch space */
 } small_fits;
 

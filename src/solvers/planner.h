@@ -58,7 +58,7 @@ typedef struct mrc_plan_warning {
 /* A training run to try instead of one that broke down. */
 typedef struct mrc_attempt {
     const struct mrc_solver *solver; /* NULL: solver of the request */
-    bool accurate;                   /* without half precision */
+    bool accurate;                   /* train without half precision */
 } mrc_attempt;
 enum { MRC_ATTEMPTS = 2 };
 
@@ -66,7 +66,7 @@ enum { MRC_ATTEMPTS = 2 };
 typedef struct mrc_plan {
     mercer_plan public_plan;
     const struct mrc_solver *solver;
-    const mrc_projector_ops *projector; /* NULL if the solver needs none */
+    const mrc_projector_ops *projector; /* NULL if the solver needs no projector */
     mrc_projector_options projector_options;
     mrc_preconditioner_sizes preconditioner_sizes; /* for conjugate gradients; basis 0: exact factor */
     bool on_samples;                               /* copied from the request */
@@ -86,7 +86,7 @@ typedef struct mrc_plan {
 /* Caching of K(X,Z) that a solver requests; the planner grants what fits. */
 typedef struct mrc_caching {
     int64_t block; /* bytes of a batch's block of K as cached between its two products; 0: only one product is needed */
-    int64_t block_with_cache; /* bytes of that block if all samples are cached as well */
+    int64_t block_with_cache; /* bytes of the batch's block if all samples are cached as well */
     bool repeated;            /* all samples are read more than once, so that caching them pays */
     bool recompute;           /* do not cache the samples, because evaluating K is as fast as reading it */
     bool half;                /* the cache may be in half precision, which is accurate enough for this solver */

@@ -13,7 +13,7 @@
 
 enum {
     SKIP_ROWS = 2048,      /* rows per request when a source cannot skip, so that its batches stay small */
-    PART_ROWS = 64,        /* rows of targets that a task converts */
+    PART_ROWS = 64,        /* rows of targets per task of the conversion */
     MANY_TARGETS = 1 << 16 /* smallest number of targets for which several threads are faster */
 };
 

@@ -17,7 +17,7 @@ typedef struct mrc_sample_stream {
     bool rows_known; /* every batch so far had row numbers */
     double heaviest; /* largest sample weight seen; samples without a weight count 1 */
     double weight;   /* sum of the sample weights seen */
-    int64_t weighed; /* number of samples in that sum */
+    int64_t weighed; /* number of samples in the sum `weight` */
     int64_t passes;  /* number of passes begun */
     int64_t in_pass; /* samples read in the current pass */
     /* Called before each batch unless NULL. If it sets *stop, reading fails with MERCER_ERROR_CALLBACK and sets

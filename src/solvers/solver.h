@@ -84,13 +84,13 @@ struct mrc_job {
     mrc_kernel_blocks kernel_blocks;
     void *state; /* the solver's own state; NULL until create has allocated it */
 
-    int64_t n, samples;       /* samples per pass; samples seen so far */
+    int64_t n, samples;       /* n: samples per pass; samples: samples seen so far */
     int64_t epoch, pass_rows; /* position in the data: current epoch, rows read in its pass */
     mrc_loss totals;          /* sums over the current pass */
     mrc_watchdog watchdog;
     bool have_best;
     mercer_matrix best;    /* field: weights of the best validation result */
-    double step, residual; /* eta / m of the last step; relative residual of the last projection */
+    double step, residual; /* step: eta / m of the last step; residual: relative residual of the last projection */
     mrc_exact_times times; /* seconds of krr, direct, cg or polishing */
     double *spectrum;      /* (spectrum_count) eigenvalues of the last set-up, then the tail; owned */
     int64_t spectrum_count;
@@ -128,7 +128,7 @@ enum {
    projection, or of a step of cg without its batches. */
 typedef struct mrc_solver_cost {
     mrc_cost set_up, batch, projection;
-    double batches, projections; /* number of each per epoch */
+    double batches, projections; /* number of batches, and of projections, per epoch */
     double epochs;               /* expected number of epochs */
     double all_projections;      /* expected number of projections in all epochs */
 } mrc_solver_cost;
@@ -163,7 +163,8 @@ typedef struct mrc_preset {
     bool whole_batch;  /* m = n */
     int64_t period;    /* T */
     const char *projector;
-    mrc_step_rule rule; /* PRINTED: also for the projector, and with the paper's sizes and epochs (iteration_plan.c) */
+    /* step rule. PRINTED also sets the projector's rule, and the paper's sizes and epochs (iteration_plan.c) */
+    mrc_step_rule rule;
     double gamma;
     mercer_switch average; /* meaning of the option average = AUTO */
 } mrc_preset;

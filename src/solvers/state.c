@@ -10,7 +10,7 @@ void mrc_state_add_matrix(mrc_state *state, const char *name, const mercer_matri
 {
     mercer_matrix kept = *value;
     if (!kept.data || kept.rows == 0)
-        kept = (mercer_matrix){.dtype = MERCER_F64}; /* a part that this training run does not have */
+        kept = (mercer_matrix){.dtype = MERCER_F64}; /* this training run does not have the matrix */
     if (state->matrix_count == MRC_STATE_MATRICES)
         state->overflow = true;
     else

@@ -30,7 +30,7 @@
 enum {
     DIGITS = 16,         /* hexadecimal digits in a temporary name */
     TEMPORARY_MORE = 22, /* characters that a temporary name adds: two dots, 16 digits, .tmp */
-    MOST_NAMES = 100     /* number of names to try; in practice the first one is free */
+    MOST_NAMES = 100     /* number of names to try; in practice the first name is free */
 };
 
 /* Returns the length of the folder part of a path, including its slash. */
@@ -131,7 +131,8 @@ static int make_temporary(mrc_writer *self)
    opening the file will report the problem; otherwise fails. */
 static mercer_status fail_unseen(mercer_context *context, const char *path, int error)
 {
-    if (error == ENOENT || error == ENOTDIR || error == EACCES) return MERCER_OK; /* opening the file reports these */
+    /* opening the file reports these errors */
+    if (error == ENOENT || error == ENOTDIR || error == EACCES) return MERCER_OK;
     return mrc_fail(context, MERCER_ERROR_IO, "%s: cannot write: %s", path, strerror(error));
 }
 

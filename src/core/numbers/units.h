@@ -18,7 +18,7 @@
 
 typedef struct mrc_units {
     double *offset; /* (c) owned; NULL: identity (offsets 0, scales 1, no curve) */
-    double *scale;  /* (c) > 0, in the same block */
+    double *scale;  /* (c) > 0, in the same block of memory as offset */
     mrc_curve curve;
 } mrc_units;
 

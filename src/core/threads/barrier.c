@@ -20,8 +20,8 @@ struct mrc_barrier {
     int here;           /* number of parties that have arrived in the current round */
     int64_t round;
     struct timespec last_arrival;
-    bool left, silent;        /* closed: a party has left; a wait timed out */
-    mrc_exit_message message; /* of the first party to leave */
+    bool left, silent;        /* left: a party has left; silent: a wait timed out. Either closes the barrier */
+    mrc_exit_message message; /* message of the first party to leave */
     unsigned char arrived[];  /* (parties) 1: the party has arrived in this round */
 };
 

@@ -18,7 +18,7 @@ typedef struct mrc_barrier mrc_barrier;
 typedef enum mrc_barrier_result {
     MRC_BARRIER_PASSED = 0, /* all parties arrived */
     MRC_BARRIER_TIMEOUT,    /* no party arrived within `patience` seconds: `missing` marks the absent parties */
-    MRC_BARRIER_LEFT,       /* a party has left; `message` says why */
+    MRC_BARRIER_LEFT,       /* a party has left; `message` has the reason */
     MRC_BARRIER_CLOSED      /* the barrier had timed out before this party arrived */
 } mrc_barrier_result;
 

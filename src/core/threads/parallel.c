@@ -52,7 +52,7 @@ static struct {
     int callers_asleep;   /* number of callers asleep until their last helper leaves */
     int wanted;           /* number of helpers that all running loops together could use */
     loop *open;           /* list of open loops: loops that can use more workers */
-    atomic_int open_now;  /* length of that list; read without the lock while spinning for work */
+    atomic_int open_now;  /* length of the list `open`; read without the lock while spinning for work */
     atomic_bool ending;   /* the process exits: no new threads */
     bool knows_fork;      /* the handler for forked children is registered; without it no threads are started */
     atomic_bool may_spin; /* spinning is allowed: more processors than pool threads */
@@ -196,7 +196,7 @@ end_threads(void)
     pthread_cond_broadcast(&pool.work_came);
     int started = pool.started;
     pthread_mutex_unlock(&pool.lock);
-    for (int i = 0; i < started; i++) /* not this thread itself: a piece may have called exit() */
+    for (int i = 0; i < started; i++) /* do not join this thread itself: a piece may have called exit() */
         if (!pthread_equal(pool.threads[i], pthread_self())) pthread_join(pool.threads[i], NULL);
 }
 

@@ -48,7 +48,7 @@ __attribute__((constructor))
 static void
 know_forks(void)
 {
-    pthread_atfork(before_fork, after_fork, after_fork_in_child); /* fails only if there is no memory */
+    pthread_atfork(before_fork, after_fork, after_fork_in_child); /* fails only without memory */
 }
 
 #if defined(__GNUC__)

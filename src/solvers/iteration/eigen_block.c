@@ -74,7 +74,7 @@ typedef struct block_method {
     mrc_backend *backend;
     const mercer_matrix *a;
     int64_t s, b, all;           /* all: maximum number of columns of the basis */
-    mercer_matrix q, aq;         /* (s, all): the basis, and A times it */
+    mercer_matrix q, aq;         /* (s, all) q: the basis; aq: A times the basis */
     mercer_matrix w;             /* (s, b) */
     mercer_matrix t, y;          /* (all, all) */
     mercer_matrix gram, inverse; /* (b, b) */

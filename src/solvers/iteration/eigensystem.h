@@ -12,7 +12,7 @@ typedef struct mrc_eigensystem {
     double *lambda;        /* (q) eigenvalues of K(S,S)/s, descending */
     double *d;             /* (q) D_i = (1 - t/lambda_i) / lambda_i / s */
     double tail;           /* t = lambda_{q+1}, floored (eigensystem.c); lambda_1 if q = 0 */
-    double residual;       /* largest |K v - lambda v| / lambda_1 found by the check */
+    double residual;       /* largest |K v - lambda v| / lambda_1 of the pairs; 0, not measured, with LAPACK */
 } mrc_eigensystem;
 
 /* Compute the top q eigenpairs of a sample (s, d), which is copied. The tail is one more eigenvalue, so q is limited to

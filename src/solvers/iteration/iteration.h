@@ -42,7 +42,7 @@ typedef struct mrc_iteration {
     const mrc_eigensystem *system; /* q may be 0 */
     const int64_t *sample_rows;    /* (s) row numbers of the samples in the system; only for COORDINATES */
     const mrc_units *units;        /* units that the batches' targets were converted to, for losses; NULL: none */
-    mrc_projector *projector;      /* NULL unless PROJECT */
+    mrc_projector *projector;      /* NULL unless the update is PROJECT */
     double beta;
     double heaviest; /* largest sample weight, by which weights may enlarge the gradient of a batch */
     double halving;  /* factor of the step size, reduced by the watchdog */

@@ -49,7 +49,7 @@ static mercer_status find_plain_top(mrc_centers *centers, const mercer_matrix *s
 }
 
 typedef struct norms_job {
-    const mercer_matrix *rows, *room; /* (b, d); scratch space (b, number of centers of the largest shard) */
+    const mercer_matrix *rows, *room; /* rows (b, d); room: scratch space (b, number of centers of the largest shard) */
 } norms_job;
 
 /* Compute |K(Z_s,x)|^2 for a block of rows x. part: (1, b) f64. */

@@ -56,7 +56,7 @@ typedef struct cg_state {
     mercer_matrix alpha, best, r, z, d, q;  /* fields (rows, c) f64 */
     double *loss;                           /* (c) J of each column, penalties included */
     double *size;                           /* (c) b' M^-1 b */
-    double *slope, *curve, *mixed, *factor; /* (c) d'r, d'Ad, z'Ad; step lengths */
+    double *slope, *curve, *mixed, *factor; /* (c) slope: d'r; curve: d'Ad; mixed: z'Ad; factor: step lengths */
     double *ridge, *active;                 /* (c) ridge: penalties; active: 1, or 0 if frozen */
     double best_loss;                       /* true J of `best`, all columns */
     int64_t period, since;                  /* period: steps between refreshes; since: steps since the last refresh */

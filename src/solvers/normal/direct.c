@@ -51,7 +51,7 @@ typedef struct direct_state {
     mercer_matrix block; /* B_b (p, rows) */
     mercer_matrix y;     /* (rows, c) */
     mercer_matrix zeros; /* (p, 1) */
-    double mass, mean;   /* sum of the sample weights; mean K(z, z) */
+    double mass, mean;   /* mass: sum of the sample weights; mean: mean of K(z, z) */
     double *root;        /* (rows) square roots of sample weights */
 } direct_state;
 

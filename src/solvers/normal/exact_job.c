@@ -73,7 +73,7 @@ mercer_status mrc_exact_choose_once(mrc_planner *planner)
 {
     planner->public_plan->batch = mrc_min(MRC_READ_ROWS, planner->problem.n);
     planner->public_plan->epochs = 1;
-    planner->public_plan->cache_centers = 1; /* here: a factor of K(Z,Z) is stored */
+    planner->public_plan->cache_centers = 1; /* for these solvers: a factor of K(Z,Z) is stored */
     return MERCER_OK;
 }
 

@@ -59,17 +59,18 @@ typedef struct krr_state {
     mrc_exact_solver *exact;
     mrc_centers *centers;
     mrc_backend *backend;
-    mercer_matrix z;                    /* (p, d) all centers */
-    mercer_matrix factor;               /* (p, p) f32 or f64 */
-    mercer_matrix kept;                 /* lower triangle of K in f64, by blocks of rows (kept_rows); or empty */
-    bool evaluated;                     /* `kept` has been computed */
-    mercer_matrix y, alpha, r;          /* (p, c) f64: targets, later products with A; weights; residuals */
+    mercer_matrix z;      /* (p, d) all centers */
+    mercer_matrix factor; /* (p, p) f32 or f64 */
+    mercer_matrix kept;   /* lower triangle of K in f64, by blocks of rows (kept_rows); or empty */
+    bool evaluated;       /* `kept` has been computed */
+    /* (p, c) f64. y: targets, later products with A; alpha: weights; r: residuals */
+    mercer_matrix y, alpha, r;
     mercer_matrix s, direction, scaled; /* (p, c) f64: preconditioned residuals */
     mercer_matrix rough;                /* (p, c) f32: scratch for preconditioned residuals with a factor in float */
-    double *own, *mu, *raised;          /* (p) K(z, z), mu_i, their sum plus a shift */
+    double *own, *mu, *raised;          /* (p) own: K(z, z); mu: mu_i; raised: their sum plus a shift */
     double *weights;                    /* (p) sample weights */
-    double *rs, *norms, *some;          /* (c) r's, |y|^2, scratch space of a step */
-    double mean, least;                 /* mean K(z, z); smallest mu_i */
+    double *rs, *norms, *some;          /* (c) rs: r_j' s_j; norms: |y|^2; some: scratch space of a step */
+    double mean, least;                 /* mean: mean of K(z, z); least: smallest mu_i */
     double floor;                       /* floor of mu_i, divided by mean */
 } krr_state;
 

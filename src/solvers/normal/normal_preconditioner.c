@@ -400,6 +400,6 @@ void mrc_normal_cost(const mrc_problem *problem, int64_t batch, double lambda, c
         polynomial_cost(problem, lambda, sizes, once, each);
     else
         factor_cost(problem, lambda, once, each);
-    once->held.shared += 8 * p * 8 * c; /* all counted as doubles */
+    once->held.shared += 8 * p * 8 * c; /* all vectors are counted as doubles */
     once->held.whole += 8 * (4.0 * (double)batch * c + 2.0 * c) + 64 * 12;
 }

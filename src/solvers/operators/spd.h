@@ -37,7 +37,7 @@ typedef struct mrc_factor {
     const mercer_matrix *room; /* (b, b) f64 scratch of the caller to compute (L L')^-1 in place of l; or NULL */
     double relative;           /* shift relative to the mean of the diagonal; in: the minimum, out: the value used */
     double shift;              /* absolute shift used */
-    double trace;              /* trace of K(B,B), an upper bound of its norm */
+    double trace;              /* trace of K(B,B), an upper bound of the norm of K(B,B) */
 } mrc_factor;
 mercer_status mrc_factor_kernel(mrc_centers *centers, const mercer_matrix *points, mrc_factor *factor);
 /* Invert K(B,B) of several blocks of b points each in one call, with exactly the given shifts. The factors' matrices

@@ -16,7 +16,7 @@ typedef struct mrc_blocks {
     mrc_centers sorted;
     mercer_matrix z; /* (rows, d) sorted.z, owned */
     uint64_t seed;
-    int64_t size, count; /* centers per block (the last may have fewer); number of blocks */
+    int64_t size, count; /* size: centers per block (the last block may have fewer); count: number of blocks */
     int64_t *order;      /* (rows) sorted row i is row order[i] of a field */
     int64_t *place;      /* (rows) sorted row i is row place[i] of its block */
     int64_t *before;     /* (shards, count + 1) number of rows of a shard in earlier blocks */

@@ -28,7 +28,8 @@ typedef struct mrc_projector_options {
     bool store;         /* pcg: store K(Z,Z); bgs: store the inverses of its blocks */
     /* bgs: the coarse space is computed from the sample only, and several inverses are computed at a time */
     bool sampled;
-    double jitter; /* exact, bgs: minimum shift of the diagonal, relative to its mean; 0: only if a factor fails */
+    /* exact, bgs: minimum shift of the diagonal, relative to its mean; 0: shift only if a factor fails */
+    double jitter;
     uint64_t seed;
 } mrc_projector_options;
 
@@ -45,7 +46,8 @@ typedef enum mrc_projector_storage {
     MRC_STORES_NOTHING,
     MRC_STORES_MATRIX,
     MRC_STORES_FACTOR,
-    MRC_STORES_INVERSES /* inverses of blocks: on a device, where solves with factors are slow, if they fit */
+    /* inverses of blocks: on a device, if they fit into memory, because solves with factors are slow there */
+    MRC_STORES_INVERSES
 } mrc_projector_storage;
 
 /* Options that apply to a projector. */

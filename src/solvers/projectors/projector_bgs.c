@@ -57,7 +57,7 @@ typedef struct work {
     bgs *self;
     mrc_cached_block *room;             /* (shards) buffers of the projector's caller, or NULL */
     int64_t *ids;                       /* (b) */
-    mercer_matrix points;               /* (b, d) with several shards */
+    mercer_matrix points;               /* (b, d) buffer for the points of a block; empty with one shard */
     mercer_matrix part;                 /* (b, c) real: r_b, then t_b */
     mercer_matrix own;                  /* (b, c) real: the rows of `part` that a shard has */
     mercer_matrix step;                 /* (b, c) real: t_b */
@@ -292,7 +292,7 @@ static mercer_status coarse_step(work *w)
 /* Ranges of sorted rows of a shard: rows in the blocks so far, and rows in the current block. */
 typedef struct range {
     int64_t offset; /* first sorted row of the shard */
-    int64_t upto;   /* number of its rows up to and including this block */
+    int64_t upto;   /* number of the shard's rows up to and including this block */
     int64_t first, rows;
 } range;
 

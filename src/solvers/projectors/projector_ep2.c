@@ -184,8 +184,8 @@ static void ep2_cost(const mrc_problem *problem, const mrc_projector_options *op
     double p = (double)problem->p, d = (double)problem->d, c = (double)problem->c, e = (double)problem->real_size;
     double s = (double)rows, q = (double)mrc_max(0, mrc_min(options->eigenpairs, rows - 1)),
            passes = (double)options->passes;
-    double m = fmin(MOST_BATCH, p),
-           points = d * (double)problem->point_size; /* upper limit of m; the data may give less */
+    /* m is the upper limit; the critical batch of the data may be smaller */
+    double m = fmin(MOST_BATCH, p), points = d * (double)problem->point_size;
     once->held = (mrc_bytes){p * q * e, (double)held + 8 * s};
     once->peak.whole =
         fmax(fmax(m * (points + (c + q) * e + 16) + (q + s) * c * e, 8 * p), (double)(total - held) - p * q * e);
