@@ -2,9 +2,9 @@
 /*
  * cli: the program `mercer`, which uses only the public header of the library.
  *
- * main.c finds the command and reads its options (options/), commands/ contains the commands, ranks/ runs several ranks
- * at once, report/ makes the HTML report of a run, terminal/ does all printing. This header declares what they share:
- * options, errors, memory, output files, the run log, the terminal.
+ * main.c finds the command and reads its options (options/). commands/ contains the commands, ranks/ runs several ranks
+ * at once, report/ makes the HTML report of a run, terminal/ does all printing. This header declares what these folders
+ * share: options, errors, memory, output files, the run log, the terminal.
  *
  * The program ends with one of the exit codes below. Data go to stdout, messages to stderr. An error is one line:
  * "mercer: file: what is wrong: what to do".
@@ -36,17 +36,17 @@ typedef enum cli_exit {
     CLI_SIGTERM = 143
 } cli_exit;
 
-/* The options of one call, from defaults, configuration file, environment and command line. */
+/* The option values of one program run, from defaults, configuration file, environment and command line. */
 typedef struct cli_values cli_values;
 
-/* Separates the files in a value of --x that names several, as in mercer_dataset_options.x. */
+/* Separator of file names in a value of --x that names several files, as in mercer_dataset_options.x. */
 #define CLI_FILE_SEPARATOR "\x1f"
 
-/* Getters of option values. `name` is the long name without dashes; a name that the command does not have is a bug
-   (exit code 70). Values were validated when they were read. */
+/* Getters of option values. `name` is the long option name without leading dashes. A command without this option is a
+   bug in the caller (exit code 70). The values are valid, because cli_values_set has checked them. */
 const char *cli_text(const cli_values *v, const char *name);     /* NULL if not set */
-int64_t cli_integer(const cli_values *v, const char *name);      /* also sizes in bytes; 0 if not set or "auto" */
-double cli_number(const cli_values *v, const char *name);        /* also durations in seconds; 0 if not set */
+int64_t cli_integer(const cli_values *v, const char *name);      /* for sizes: bytes; 0 if not set or "auto" */
+double cli_number(const cli_values *v, const char *name);        /* for durations: seconds; 0 if not set */
 int cli_flag(const cli_values *v, const char *name);             /* 1 if set */
 mercer_switch cli_switch(const cli_values *v, const char *name); /* on|off|auto */
 int cli_given(const cli_values *v, const char *name); /* 1 if set by configuration, environment or command line */
@@ -61,9 +61,9 @@ const char *cli_command_name(const cli_values *v);
 /* Prints "mercer: ..." on stderr as a single line, with control characters escaped (cli_visible), and returns
    `code`. */
 int cli_error(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Prints "mercer: warning: ..." even with --quiet; repeated texts are printed only once. */
+/* Prints "mercer: warning: ..." even with --quiet; each text is printed only once. */
 void cli_warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* cli_exit_code returns the exit code for a status; cli_fail also prints the context's last error message. */
+/* Return the exit code for a status. cli_fail also prints the last error message of the context. */
 int cli_exit_code(mercer_status status);
 int cli_fail(mercer_context *context, mercer_status status);
 /* Returns CLI_OK for MERCER_OK, otherwise calls cli_fail. */
@@ -80,20 +80,21 @@ void cli_say(const cli_values *v, const char *format, ...) __attribute__((format
 /* Ignores SIGXFSZ: exceeding the file size limit (ulimit -f) becomes a write error that names the file instead of
    killing the program. */
 void cli_outgrow_limits(void); /* signals.c */
-/* Handles SIGBUS: a memory-mapped file that is truncated while in use ends the program with an error that names it. */
+/* Handles SIGBUS: if a memory-mapped file is truncated while in use, the program ends with an error that names the
+   file. */
 void cli_outlive_files(void); /* lost_file.c */
-/* Opens /dev/null for standard streams that were closed at startup, so that the next opened file does not take their
-   descriptor. */
+/* Opens /dev/null for standard streams that were closed at startup, so that no file opened later gets descriptor 0, 1
+   or 2. */
 void cli_guard_streams(void); /* output.c */
 
-/* Skip freeing device memory at exit, which takes 0.25 s: the driver reclaims it when the process ends.
-   cli_ends_at_once returns whether cli_end_at_once was called. */
+/* cli_end_at_once: from now on, do not free device memory, which takes 0.25 s; the driver reclaims the memory when the
+   process ends. cli_ends_at_once returns whether cli_end_at_once was called. */
 void cli_end_at_once(void);
 int cli_ends_at_once(void);
 
 /* ---- Context ----------------------------------------------------------------------------------------------------- */
 
-/* Creates a context from --threads and --device; prints the error. Returns an exit code. */
+/* Creates a context from --threads and --device; prints errors. Returns an exit code. */
 int cli_context(const cli_values *v, mercer_context **out);
 /* Same as cli_context, but the device starts in the background while data are opened. */
 int cli_context_deferred(const cli_values *v, mercer_context **out);
@@ -122,17 +123,18 @@ char *cli_copy(const char *text);
 char *cli_format(const char *format, ...) __attribute__((format(printf, 1, 2))); /* release with free */
 /* Returns `text` with formatted text appended; releases `text`, which may be NULL. */
 char *cli_append(char *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Returns a copy in which line breaks, escapes and other terminal control characters are written out, as \n and
-   \x1b. */
+/* Returns a copy in which line breaks, escapes and other terminal control characters are replaced by escape sequences
+   such as \n and \x1b. */
 char *cli_visible(const char *text);
-/* Reallocates `items` (count) so that one more fits; *room is the capacity in items. */
+/* Reallocates the array `items` of `count` elements so that one more element fits. *room is the capacity in
+   elements. */
 void *cli_grow(void *items, int64_t count, int64_t *room, size_t size);
 
 enum { CLI_SHORT = 32 };
 const char *cli_bytes_text(char text[CLI_SHORT], int64_t bytes);    /* 3.9 GB */
 const char *cli_count_text(char text[CLI_SHORT], int64_t count);    /* 60,000 */
 const char *cli_seconds_text(char text[CLI_SHORT], double seconds); /* 0.42 s, 1 min 20 s, 3 h 05 min */
-/* Writes the fewest digits that read back as the same number: a float if `single`, otherwise a double. */
+/* Writes `value` with the fewest digits that read back as the same float (if `single`) or the same double. */
 const char *cli_number_text(char text[CLI_SHORT], double value, int single);
 int cli_ends_with(const char *text, const char *ending);
 double cli_now(void);       /* seconds of a monotonic clock */
@@ -148,8 +150,8 @@ int cli_read_file(const char *path, char **out, size_t *length, const char *miss
 
 /* ---- Output files (output.c): appear under their name when complete, or not at all ------------------------------- */
 
-/* Checks that `path` can be written; call before long work. Returns 0, or prints the reason and returns CLI_IO or
-   CLI_MISSING. */
+/* Checks that `path` can be written; call this before a long computation. Returns 0, or prints the reason and returns
+   CLI_IO or CLI_MISSING. */
 int cli_check_output(const char *path);
 
 typedef struct cli_output cli_output;
@@ -164,7 +166,8 @@ void cli_output_drop(cli_output *output); /* deletes the temporary file; NULL is
 
 /* Prints one JSON object and a newline on stdout; takes ownership. Returns an exit code. */
 int cli_print_json(json_t *object);
-/* Prints the result of a command with --json: adds "warnings", the texts of all warnings printed so far. */
+/* Prints the result of a command with --json, after adding "warnings": the texts of all warnings printed so far. Takes
+   ownership of `object`. Returns an exit code. */
 int cli_print_answer(json_t *object);
 /* Returns the texts of all warnings printed so far as an array. */
 json_t *cli_warnings_json(void);
@@ -173,9 +176,10 @@ json_t *cli_json_real(double value); /* null if it is NaN or infinite */
 /* ---- The run log (log.c): one JSON object per line --------------------------------------------------------------- */
 
 typedef struct cli_log cli_log;
-/* Checks that a log can be created at `path` or appended to an existing log; does not open it. Returns an exit code. */
+/* Checks that `path` is an existing log that can be appended to, or can be created. Does not open the log. Returns an
+   exit code. */
 int cli_check_log(const char *path);
-/* Opens a log; appends if the log exists. path NULL: a log that discards everything. Returns an exit code. */
+/* Opens a log; appends if the log exists. If `path` is NULL, the log discards all events. Returns an exit code. */
 int cli_log_open(cli_log **out, const char *path);
 /* Writes {"event": name, ...}; takes ownership of `object`. Write errors are reported by cli_log_close. */
 void cli_log_event(cli_log *log, const char *name, json_t *object);

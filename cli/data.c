@@ -148,7 +148,7 @@ char *cli_target_text(const cli_values *v, const mercer_dataset_info *info)
     CLI_OWNED(cli_drop) char *names = NULL;
     for (int64_t i = 0; info->target_names != NULL && i < (classes ? 1 : info->outputs) && i < 8; i++)
         names = cli_append(names, "%s%s%s", i > 0 ? ", " : "", info->target_names[i], i == 7 ? ", ..." : "");
-    /* Only whole numbers are ambiguous; names are always classes and fractions always values. */
+    /* Only whole numbers may be either classes or values; names are always classes, and fractions always values. */
     const char *change = !open || info->distinct == 0 || info->outputs == 0 ? ""
                          : classes                                          ? " (--task regression to change)"
                                                                             : " (--task classification to change)";
@@ -239,7 +239,7 @@ static int list_contains(const char *list, const char *name)
     return 0;
 }
 
-/* Prints a note about columns that the model was not trained on, except its target and columns that are copied to
+/* Prints a note about columns that the model was not trained on, except the model's target and the columns copied to
    the output. */
 static void note_ignored_columns(const cli_values *v, const cli_request *request, const char *path,
                                  const mercer_dataset_info *info)
@@ -265,7 +265,7 @@ static int open_options(const cli_values *v, mercer_context *context, const cli_
     mercer_status status = mercer_dataset_open(out, context, options);
     int from_model = request->targets != NULL && options->target != NULL && cli_text(v, "target") == NULL;
     if (status == MERCER_ERROR_MISMATCH && from_model) {
-        /* Find out whether only the target is missing: if so, the file can be opened without it. */
+        /* Find out whether the target column is the only problem: if so, the file can be opened without targets. */
         CLI_OWNED(cli_drop) char *message = cli_copy(mercer_last_error(context));
         mercer_dataset_options rest = *options;
         rest.target = NULL, rest.labels = NULL, rest.label_count = 0, rest.task = MERCER_TASK_UNLABELED;
@@ -281,9 +281,8 @@ static int open_options(const cli_values *v, mercer_context *context, const cli_
     return CLI_OK;
 }
 
-/* Recognizes folders whose files contain both samples and targets. Returns the format and sets *files to the file
-   pattern of the requested part; NULL if the folder is not of this kind. A file that is unique to the format
-   identifies it. */
+/* Recognizes folders whose files contain both samples and targets, each by a file that is unique to the format. Returns
+   the format and sets *files to the file pattern of the requested part. Returns NULL for other folders. */
 static const char *find_combined_files(const char *folder, int training, char **files)
 {
     static const struct {
@@ -398,14 +397,14 @@ static void fill_options(const cli_values *v, const cli_request *request, const 
     options->weight_column = optional_text(v, "weight-column");
     options->group_column = optional_text(v, "group-column");
     options->time_column = optional_text(v, "time-column");
-    /* In mercer predict --id-column has another meaning: a column to write next to predictions, which may well be a
-       feature of the model. */
+    /* In mercer predict --id-column has another meaning: a column to copy to the output, which may also be a feature of
+       the model. */
     options->id_column = cli_has(v, "model") ? NULL : optional_text(v, "id-column");
     options->first = request->rows > 0 ? request->first : cli_integer(v, "first");
     options->rows = request->rows > 0 ? request->rows : cli_integer(v, "rows");
     options->memory = cli_has(v, "memory") ? cli_memory(v) : 0;
     options->mapping = cli_has(v, "no-map") && cli_flag(v, "no-map") ? MERCER_OFF : MERCER_AUTO;
-    /* Data to apply a model to are read once, in order, so little memory suffices. */
+    /* Commands with --model read their data once, in order, so little memory suffices. */
     options->spill = cli_has(v, "model") ? CLI_USED_ONCE_BYTES : INT64_MAX;
 }
 

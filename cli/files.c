@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Checks that no output is also an input or another output, because it would be overwritten, and that no new output
- * matches the pattern of an input, because the next command with that pattern would read it as data. The table of
- * options distinguishes inputs from outputs; files are compared by device and inode, so that links and different
- * spellings do not matter. Pipes and devices are ignored.
+ * Checks that no output file is also an input or another output, because one would overwrite the other. Checks also
+ * that no new output matches the pattern of an input, because the next command with this pattern would read the output
+ * as data. The type of an option says whether it names an input or an output. Files are compared by device and inode,
+ * so that links and different spellings do not matter. Pipes and devices are ignored.
  */
 #include "options/options.h"
 
@@ -19,7 +19,7 @@
 typedef struct place {
     dev_t device;
     ino_t inode;
-    char *name; /* NULL if the file exists, with its own device and inode; otherwise those of its folder */
+    char *name; /* NULL: the file exists; otherwise `device` and `inode` are those of the folder */
 } place;
 
 typedef struct used {
@@ -80,7 +80,7 @@ static void add_file(list *all, const char *option, const char *path, int writte
 {
     place at;
     if (locate_file(path, &at) != 0) return;
-    if (at.name != NULL && !written) { /* an input that does not exist is reported when it is opened */
+    if (at.name != NULL && !written) { /* a missing input is reported when it is opened */
         free(at.name);
         return;
     }
@@ -88,7 +88,7 @@ static void add_file(list *all, const char *option, const char *path, int writte
     all->items[all->count++] = (used){cli_copy(option), cli_copy(path), at, written};
 }
 
-/* Adds the files that are read from an input folder: MNIST files, or those of a run. */
+/* Adds the files that are read from an input folder: files of MNIST, or config.json and the checkpoint of a run. */
 static void add_folder(list *all, const char *option, const char *path)
 {
     DIR *folder = opendir(path);
@@ -132,7 +132,7 @@ static void add_path(list *all, const char *option, const char *path)
     globfree(&found);
 }
 
-/* Adds the inputs of an option, which may be a list of several. */
+/* Adds the inputs of an option, whose value may be a list of paths. */
 static void add_input(list *all, const char *option, const char *paths)
 {
     struct stat state;
@@ -151,7 +151,7 @@ static void add_output(list *all, const char *option, const char *path)
 {
     static const char *const kept[] = {"config.json", "checkpoint.safetensors"};
     if (strcmp(path, "-") == 0) return;
-    add_file(all, option, path, 1); /* for --checkpoint: the folder, if it is new */
+    add_file(all, option, path, 1); /* for --checkpoint, only a new folder is added */
     if (strcmp(option, "--checkpoint") != 0) return;
     for (int i = 0; i < 2; i++) {
         CLI_OWNED(cli_drop) char *file = cli_format("%s/%s", path, kept[i]);

@@ -40,7 +40,7 @@ void cli_drop_folder(cli_folder **owned)
     json_decref(folder->files);
     if (folder->lock >= 0) {
         char *name = lock_name(folder);
-        unlink(name); /* deleted while locked: a process that waits for the lock then creates a new file */
+        unlink(name); /* delete it while locked: a process that opens the lock file later creates a new one */
         close(folder->lock);
         free(name);
     }
@@ -68,7 +68,7 @@ static void remove_partial_checkpoints(const cli_folder *folder)
     closedir(list);
 }
 
-/* Writes the holder of the lock into the lock file. */
+/* Writes a description of this process to the lock file, for the message of report_lock_holder. */
 static void write_holder(int lock)
 {
     char host[65] = "", text[160], since[32] = "";
@@ -120,7 +120,7 @@ int cli_folder_create(cli_folder *folder, int force)
 {
     if (cli_rank() > 0) return CLI_OK;
     if (mkdir(folder->path, 0777) == 0)
-        cli_sync_name(folder->path); /* without this, files synced in the folder could be lost with its name */
+        cli_sync_name(folder->path); /* after a crash, a folder without a durable name would lose its synced files */
     else if (errno != EEXIST)
         return cli_error(CLI_IO, "%s: cannot create the folder: %s", folder->path, strerror(errno));
     CLI_TRY(cli_folder_take(folder));
@@ -148,7 +148,7 @@ int cli_folder_begin(cli_folder *folder, const cli_values *v)
     return cli_folder_write(folder, v);
 }
 
-/* Returns a path, or several of a list, as absolute paths. Release with free. */
+/* Returns a path, or each path of a list, as an absolute path. Release with free. */
 static char *absolute_path(const char *paths)
 {
     struct stat state;
@@ -165,7 +165,7 @@ static char *absolute_path(const char *paths)
     return result;
 }
 
-/* Returns the options as an object with absolute paths, without the folder itself, which may be moved. */
+/* Returns the options as an object with absolute paths, without --checkpoint, because the folder may be moved. */
 static json_t *portable_options(const cli_values *v)
 {
     json_t *object = cli_config_object(v);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The folder of a resumable run. It contains config.json, the options and the fingerprints of the data, written before
- * any long computation, and checkpoint.safetensors, the state of training, once a checkpoint exists.
+ * The folder of a resumable run. config.json contains the options and the fingerprints of the data; it is written
+ * before any long computation. checkpoint.safetensors contains the state of training; it exists after the first
+ * checkpoint.
  */
 #ifndef MERCER_CLI_FOLDER_H
 #define MERCER_CLI_FOLDER_H
@@ -14,11 +15,11 @@ typedef struct cli_folder {
     int finished;
     int replaces;    /* true while the folder still belongs to an unfinished run that this run will replace */
     json_t *options; /* options read from config.json; NULL until cli_folder_read */
-    int lock;        /* descriptor of the lock file, which also identifies this run; -1: not locked */
+    int lock;        /* descriptor of the lock file; -1: not locked */
     json_t *files;   /* size and modification time of each input file, keyed by option and name (cli_input_states) */
 } cli_folder;
 
-/* Creates the structure with its file names; touches no file. */
+/* Creates a cli_folder and fills in its file names; does not access any file. */
 cli_folder *cli_folder_new(const char *path);
 void cli_drop_folder(cli_folder **folder);
 /* Locks an existing folder until it is released or the program ends for any reason, then removes the partial files of a

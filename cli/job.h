@@ -14,7 +14,7 @@ typedef struct cli_job {
     mercer_train_options train;
     mercer_matrix metric; /* matrix given by --metric; owned */
     mercer_fitting *fitting;
-    mercer_fit_report fit; /* latest report of the fit, with those of its search and of its choice of centers */
+    mercer_fit_report fit; /* latest report of the fit; includes `search` and `choice` */
     mercer_search_report search;
     mercer_center_report choice;
     mercer_fit_parts parts;
@@ -22,8 +22,8 @@ typedef struct cli_job {
     cli_timeline timeline;    /* timeline of the whole command */
 } cli_job;
 
-/* Check options that need no data: cli_check_job the kernel and the number of centers, cli_check_centers the center
-   method. Return an exit code. */
+/* Check options before the data are opened. cli_check_job checks the options of kernel, metric and search,
+   cli_check_centers those of the center method. Return an exit code. */
 int cli_check_job(const cli_values *v);
 int cli_check_centers(const cli_values *v);
 
@@ -31,11 +31,12 @@ int cli_check_centers(const cli_values *v);
 void cli_job_init(cli_job *job, const cli_values *v);
 /* Creates the context and opens the data. This and the following functions return an exit code and print errors. */
 int cli_job_open(cli_job *job);
-/* Creates the fitting for the data: splits off validation rows; all ranks use the same split. */
+/* Creates job->fitting for the data, which splits off validation rows. All ranks use the same split. */
 int cli_job_begin(cli_job *job);
 /* Updates job->fit and job->parts with the current report. */
 void cli_job_look(cli_job *job);
-/* Returns the value of a decision of the fit, valid until the next call on the fitting; NULL if it was not made. */
+/* Returns the value of a decision of the fit, valid until the next call on the fitting; NULL if the fit did not make
+   this decision. */
 const char *cli_job_decision(const cli_job *job, const char *stage, const char *name);
 /* Prints why a step of the fit failed; if memory is insufficient, suggests options that would fit. */
 int cli_job_fail(cli_job *job, mercer_status status);
@@ -47,15 +48,15 @@ const char *cli_job_center_method(const cli_job *job);
 
 /* Installs signal handlers that set cli_signal; a second SIGINT ends the program. */
 void cli_catch_signals(void);
-/* Make SIGUSR1 request a checkpoint instead of ending the program. cli_take_request returns and clears the request;
-   only one of the ranks that are threads receives it. */
+/* cli_keep_on_request makes SIGUSR1 request a checkpoint instead of ending the program. cli_take_request returns and
+   clears the request, so if ranks are threads, only one of them gets it. */
 void cli_keep_on_request(void);
 int cli_take_request(void);
 /* From now on, a signal ends the program: the handler deletes unfinished output, prints `text` and exits with
    `code`, or with 128 + the signal number if `code` is 0. grace: milliseconds that the program gets to end by itself
    first. text NULL: a generic line. A signal that was caught earlier takes effect immediately. */
 void cli_end_on_signals(int grace, int code, const char *text);
-/* From now on, signals are only recorded in cli_signal: there is work to save, or the program is already ending. */
+/* From now on, signals are only recorded (cli_signal), because the program has work to save or is already ending. */
 void cli_end_by_itself(void);
 /* Deletes the temporary files that this process is writing and returns their number. Async-signal-safe. */
 int cli_remove_unfinished(void);
@@ -63,6 +64,6 @@ int cli_remove_unfinished(void);
 void cli_outlive_readers(void);
 /* Returns the signal that requested the end of the program; 0: none. */
 int cli_signal(void);
-int cli_signal_code(void); /* 128 + signal number; that of SIGTERM if only another rank received a signal */
+int cli_signal_code(void); /* 128 + signal number; 143 (SIGTERM) if only another rank received a signal */
 
 #endif

@@ -34,7 +34,7 @@ static int run_command(const cli_command *command, int count, char **arguments)
     CLI_TRY(cli_open_pipes(v));
     CLI_TRY(cli_ranks_open(v));
     CLI_TRY(cli_local_start(v));
-    if (cli_comm() == NULL) { /* with several ranks, signals end all ranks together */
+    if (cli_comm() == NULL) { /* several ranks handle signals together, in cli_interrupted */
         cli_catch_signals();
         cli_end_on_signals(0, 0, NULL);
     }
@@ -66,9 +66,10 @@ static int dispatch_command(int count, char **arguments)
 }
 
 /*
- * OpenBLAS calls this function of its own when it is loaded, to get its number of threads. Mercer uses one OpenBLAS
- * thread; more would only take memory, and when memory is scarce OpenBLAS retries forever to allocate it. The
- * definition in the program takes precedence over the library's. Other BLAS libraries never call it.
+ * Replaces a function of OpenBLAS: the definition in a program takes precedence over the library's definition. When
+ * OpenBLAS is loaded, it calls this function to get its number of threads. Mercer uses one OpenBLAS thread; more
+ * threads would only take memory, and if memory is scarce, OpenBLAS retries the allocation forever. Other BLAS
+ * libraries never call this function.
  */
 int openblas_num_threads_env(void);
 int openblas_num_threads_env(void)
@@ -84,7 +85,7 @@ int main(int count, char **arguments)
     cli_outlive_files();
     cli_options_init();
     int code = dispatch_command(count, arguments);
-    /* Failing to write stdout is an error, also for output buffered until now. */
+    /* A failure to write stdout is an error, so flush the buffered output here. */
     errno = 0;
     if (code == CLI_OK && (fflush(stdout) != 0 || ferror(stdout)))
         code = cli_error(CLI_IO, "stdout: cannot write: %s", strerror(errno));

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The command bench: measures the speed of this machine, or with "gpu" of one of its GPUs. It times products K(X, Z) W,
- * X (m, d), Z (p, d), W (p, c), compared with X Z' by the machine's own BLAS in the same run; copies between host and
- * device; and a training run on synthetic digits with its phases. With --phases it reports instead a timeline of a
- * training run, from creating the context to writing the file, for each kind of solver. A product counts as
- * 2 m p (d + c) operations; on a GPU as 2 m p d, the same as X Z'.
+ * The command bench: measures the speed of this machine, or with "gpu" the speed of one GPU. The command times products
+ * K(X, Z) W with X (m, d), Z (p, d) and W (p, c), and in the same run X Z' by BLAS (cuBLAS on a GPU). It also times
+ * copies between host and device, and the phases of a training run on synthetic digits. With --phases, the output is
+ * instead a timeline of a training run for each kind of solver, from creating the context to writing the file. A
+ * product counts as 2 m p (d + c) operations; on a GPU as 2 m p d, the same as X Z'.
  */
 #include "commands/commands.h"
 #include "data.h"
@@ -141,7 +141,7 @@ static int record_phase(void *user, const mercer_progress *progress)
     return 0;
 }
 
-/* Classifies the centers and writes the model to a temporary file, to time both. */
+/* Adds two spans to the timeline: classifying the centers, and writing the model to a temporary file. */
 static int time_model_output(mercer_context *context, mercer_model *model, const mercer_matrix *Z, cli_timeline *line)
 {
     const char *folder = getenv("TMPDIR");
@@ -158,8 +158,8 @@ static int time_model_output(mercer_context *context, mercer_model *model, const
     return cli_check(context, status);
 }
 
-/* Trains a model with random centers on synthetic digits; all options have their defaults, except the solver if one
-   is named. */
+/* Trains a model with random centers on synthetic digits. All training options have their defaults, except the solver
+   if `solver` is not NULL. */
 static int train_digits(const cli_values *v, mercer_context *context, const char *solver, int64_t rows, int64_t p,
                         mercer_report *report, mercer_plan *plan, cli_timeline *line)
 {
@@ -188,7 +188,7 @@ static int train_digits(const cli_values *v, mercer_context *context, const char
     CLI_TRY(cli_check(context, mercer_trainer_create(&trainer, model, NULL, &options)));
     cli_timeline_next(line, "set-up: other");
     CLI_TRY(cli_check(context, mercer_trainer_fit(trainer, &source, report)));
-    *plan = *report->plan, report->plan = plan; /* copied: the original is freed with the trainer */
+    *plan = *report->plan, report->plan = plan; /* a copy, because the trainer owns the original and frees it */
     cli_timeline_report(line, report);
     if (cli_flag(v, "phases")) CLI_TRY(time_model_output(context, model, &Z, line));
     cli_timeline_end(line);
@@ -227,7 +227,8 @@ static void report_training(const bench *self, const mercer_report *r, int64_t r
 static int measure_training(const bench *self, const char *solver, cli_timeline *line)
 {
     int64_t rows = self->gpu ? 100000 : 20000, p = self->gpu ? 20000 : 2000;
-    int less = self->gpu ? 10 : cli_flag(self->v, "phases") ? 20 : 5; /* --phases trains four times */
+    /* With --phases, --quick reduces the size more, because four models are trained. */
+    int less = self->gpu ? 10 : cli_flag(self->v, "phases") ? 20 : 5;
     if (cli_flag(self->v, "quick")) rows /= less, p /= less > 5 ? less : 4;
     CLI_OWNED(cli_drop_context) mercer_context *context = NULL;
     cli_timeline_next(line, "context");
@@ -242,7 +243,8 @@ static int measure_training(const bench *self, const char *solver, cli_timeline 
     return CLI_OK;
 }
 
-/* Measures several training runs in sequence. The first one includes waking the device and lazy library loading. */
+/* Measures several training runs in sequence. The first run includes initializing the device and loading its
+   libraries. */
 static int measure_phases(bench *self)
 {
     static const char *const solvers[] = {"ep4", "ep4", "cg", "direct"};
@@ -274,17 +276,15 @@ static int run_bench(bench *self)
     mercer_context_info info = {.struct_size = sizeof info};
     char isa[256] = "";
     int phases = cli_flag(self->v, "phases");
-    if (phases)
-        CLI_TRY(measure_phases(
-            self)); /* must precede any other context, so that it measures the first one of the process */
+    /* Measure the phases before any other context exists, to include the first context creation of the process. */
+    if (phases) CLI_TRY(measure_phases(self));
     CLI_TRY(open_context(self, "fast", &context));
     if (mercer_context_query(context, &info) == MERCER_OK) snprintf(isa, sizeof isa, "%s", info.isa);
     mercer_context_free(context);
     cli_timeline line = {0};
     if (!phases) CLI_TRY(measure_products(self));
-    if (!phases)
-        CLI_TRY(
-            measure_training(self, self->gpu ? "ep4" : NULL, &line)); /* on a GPU, time a solver that has all phases */
+    /* On a GPU, use a solver that has every phase. */
+    if (!phases) CLI_TRY(measure_training(self, self->gpu ? "ep4" : NULL, &line));
     if (cli_flag(self->v, "json"))
         return cli_print_answer(json_pack("{ss ss ss si so}", "version", mercer_version(), "device",
                                           self->gpu ? isa : info.backend, "isa", isa, "threads", info.threads,

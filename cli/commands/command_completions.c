@@ -14,15 +14,16 @@ static char *spaced(const char *words)
     return text;
 }
 
-/* Returns the possible values of an option, separated by spaces; NULL if they are not enumerable. Release with free. */
+/* Returns the possible values of an option, separated by spaces; NULL if the option is not a choice from a list.
+   Release with free. */
 static char *option_words(const cli_option *option)
 {
     if (option->type == CLI_SWITCH) return cli_copy("on off auto");
     return option->words != NULL && !cli_is_path(option) ? spaced(option->words) : NULL;
 }
 
-/* Returns the possible first arguments of a command, "" if it is a file, NULL if there is no argument. Release with
-   free. */
+/* Returns the possible first arguments of a command; "" if the first argument is a file; NULL if the command takes no
+   argument. Release with free. */
 static char *argument_words(const cli_command *command)
 {
     if (command->words == NULL) return NULL;
@@ -123,8 +124,8 @@ static void put_zsh(FILE *file)
         else
             fprintf(file, "            '*:argument:%s' ;;\n", words != NULL ? "_files" : "");
     }
-    /* If autoloaded, the file's contents are the body of the function and must call it; if sourced, it only
-       registers the function. */
+    /* If zsh autoloads the file, its contents are the body of the completion function, which must then call _mercer. If
+       the user sources the file, it only registers _mercer. */
     fputs("    esac\n}\nif [[ $funcstack[1] == _mercer ]]; then\n    _mercer \"$@\"\nelse\n"
           "    compdef _mercer mercer\nfi\n",
           file);

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The output format follows from the extension. */
+/* Checks that the extension of an output file names a supported format. */
 static int check_ending(const char *option, const char *path)
 {
     if (cli_ends_with(path, ".npy") || cli_ends_with(path, ".csv") || cli_ends_with(path, ".tsv")) return CLI_OK;
@@ -28,7 +28,7 @@ static int check_outputs(const cli_values *v)
 }
 
 /* Returns the smallest error that any model can reach on synthetic samples of a known distribution; NaN for other data.
-   It is estimated on at most ESTIMATE_ROWS rows, which is fast for any number of clusters. */
+   The estimate uses at most ESTIMATE_ROWS rows, which is fast for any number of clusters. */
 static double smallest_error(const mercer_dataset *dataset, int64_t rows)
 {
     enum { ESTIMATE_ROWS = 400 };
@@ -38,7 +38,7 @@ static double smallest_error(const mercer_dataset *dataset, int64_t rows)
                : (double)NAN;
 }
 
-/* Writes a dataset and prints a description of it. */
+/* Writes a dataset to the output files and prints its description. */
 static int write_dataset(const cli_values *v, mercer_context *context, const mercer_dataset *dataset)
 {
     const char *x = cli_text(v, "output"), *y = cli_text(v, "y-output");
@@ -67,7 +67,7 @@ int cli_convert(const cli_values *v)
 {
     CLI_OWNED(cli_drop_context) mercer_context *context = NULL;
     CLI_OWNED(cli_drop_dataset) mercer_dataset *dataset = NULL;
-    /* Without --y-output no targets are read; csv files would otherwise lose the target column. */
+    /* Without --y-output, read no targets, so that the target column of a csv file stays among the features. */
     cli_request request = {.unlabeled = cli_text(v, "y-output") == NULL};
     CLI_TRY(cli_check_data(v));
     CLI_TRY(check_outputs(v));

@@ -42,12 +42,12 @@ void cli_metrics_free(cli_metrics *metrics)
     metrics->evaluation = NULL;
 }
 
-/* Returns whether a file begins like a model: 8 bytes with the size of a JSON header, then the header. */
+/* Returns whether a file begins like a model file: 8 bytes with the size of the JSON header, then the header. */
 static int begins_like_model(const char *path)
 {
     char head[9] = "";
     FILE *file = fopen(path, "rb");
-    if (file == NULL) return 1; /* another error */
+    if (file == NULL) return 1; /* the caller reports why the file cannot be opened */
     size_t length = fread(head, 1, sizeof head, file);
     fclose(file);
     return length == sizeof head && head[8] == '{';
@@ -93,8 +93,8 @@ int cli_open_for_model(const cli_values *v, mercer_context *context, const merce
     return cli_agree("other data", &print, sizeof print);
 }
 
-/* Sets *level to --interval; to 0 if the model has no intervals and the option was not given explicitly. Returns an
-   exit code. */
+/* Sets *level to the value of --interval, or to 0 if the model has no intervals and --interval was not given
+   explicitly. Returns an exit code. */
 static int find_level(const cli_values *v, mercer_context *context, const mercer_model *model, double *level)
 {
     CLI_OWNED(cli_drop) double *radius = cli_allocate(cli_model_info(model).outputs, sizeof *radius);

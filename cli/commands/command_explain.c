@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The command explain: what a model's outputs depend on. --permutation computes the permutation importance of columns,
- * as measured by the library. --gradients computes for feature k, over the samples i and outputs l,
+ * The command explain: shows which columns or features determine a model's outputs. --permutation computes the
+ * permutation importance of columns. --gradients computes for feature k, over the samples i and outputs l,
  *
  *   mean absolute  sum_l mean_i |g_ilk|     root mean squared  sqrt(sum_l mean_i g_ilk^2)     g_ilk = d f_l / d x_k
  *
- * and both multiplied by the standard deviation of the feature over the samples, which makes them independent of units.
- * --shap computes the Shapley values of the columns for each row, block by block.
+ * and the products of both with the standard deviation of the feature over the samples. The products do not depend on
+ * the unit of the feature. --shap computes the Shapley values of the columns for each row, block by block.
  */
 #include "commands/commands.h"
 #include "commands/evaluate.h"
@@ -25,9 +25,9 @@
 typedef struct sensitivity {
     int64_t feature;
     char *name;
-    double absolute, square;   /* running sums, finally mean absolute and root mean squared derivative */
-    double mean, spread;       /* of the feature: mean, and sum of squared deviations, finally standard deviation */
-    double effect, effect_rms; /* absolute and square, multiplied by the standard deviation */
+    double absolute, square;   /* sums of |g| and g^2; at the end their mean and root mean square */
+    double mean, spread;       /* mean of the feature, and sum of squared deviations; at the end standard deviation */
+    double effect, effect_rms; /* `absolute` and `square`, multiplied by the standard deviation of the feature */
 } sensitivity;
 
 static int compare_effects(const void *a, const void *b)
@@ -37,8 +37,8 @@ static int compare_effects(const void *a, const void *b)
     return (left->feature > right->feature) - (left->feature < right->feature);
 }
 
-/* Adds gradients (m, c d) of m samples and the samples (m, d) to the statistics; `before` samples were added
-   earlier. */
+/* Adds m samples x (m, d) and their gradients (m, c d) to the statistics of the d features. `before`: number of samples
+   added earlier. */
 static void add_gradients(sensitivity *all, int64_t d, int64_t c, int64_t before, int64_t m, const double *gradients,
                           const double *x)
 {
@@ -159,7 +159,7 @@ static int explain_permutation(const cli_values *v, mercer_context *context, mer
 
 /* ---- Shapley values ---------------------------------------------------------------------------------------------- */
 
-/* Largest number of rows per block, and of values; signals are handled and the bar is drawn between blocks. */
+/* Largest number of rows and of values per block. Between blocks, signals are handled and the progress bar is drawn. */
 enum { SHAP_ROWS = 64, SHAP_VALUES = 2 << 20 };
 
 CLI_RELEASE(drop_shap, mercer_shap, mercer_shap_free)
@@ -186,7 +186,7 @@ static int read_background(const cli_values *v, mercer_context *context, mercer_
     return status == MERCER_OK ? CLI_OK : cli_fail_on(context, status, data, values[0]);
 }
 
-/* Computes the values of all rows and passes them to `to`. */
+/* Computes the Shapley values of all rows and adds them to `to`. */
 static mercer_status compute_shap(const cli_values *v, mercer_shap *shap, mercer_dataset *data, cli_shap *to)
 {
     mercer_dataset_info info = cli_data_info(data);
@@ -210,7 +210,7 @@ static mercer_status compute_shap(const cli_values *v, mercer_shap *shap, mercer
     return status;
 }
 
-/* Writes the file of values, if one is asked for, and prints the answer. */
+/* Writes the Shapley values to --output, if the option is set, and prints the summary. */
 static int write_shap(const cli_values *v, mercer_context *context, mercer_shap *shap, const mercer_model *model,
                       mercer_dataset *data)
 {
@@ -255,7 +255,7 @@ static int explain_shap(const cli_values *v, mercer_context *context, mercer_mod
 
 /* ---- The command ------------------------------------------------------------------------------------------------- */
 
-/* Checks, before any file is read, that options fit together. */
+/* Checks, before any file is read, that the options are compatible. */
 static int check_methods(const cli_values *v)
 {
     const char *output = cli_text(v, "output");

@@ -14,7 +14,7 @@ typedef struct contents {
     const char *path;
     int64_t bytes;
     mercer_matrix centers, weights;
-    char kernel[TEXT], folded[TEXT]; /* kernel as given by the user; folded: as stored, empty if the same */
+    char kernel[TEXT], folded[TEXT]; /* kernel as given by the user; kernel as stored, "" if the two are equal */
     const char *preprocess;
     int64_t inputs;       /* number of features of a sample */
     mercer_matrix metric; /* linear map of the kernel's metric; no rows: none */
@@ -130,7 +130,7 @@ static void print_note(cli_table *table, const char *text)
     }
 }
 
-/* Adds a row with the first SHOWN names; nothing if there are none. */
+/* Adds a row with the first SHOWN names; adds nothing if `names` is NULL or empty. */
 static void print_names(cli_table *table, const char *what, const char *const *names, int64_t count)
 {
     enum { SHOWN = 20 };

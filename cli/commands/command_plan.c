@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The command plan: shows what training would do, its memory and its time, from data or from sizes only. */
+/* The command plan: shows the plan, memory and time of a training run without running it, from data or from sizes
+   only. */
 #include "commands/commands.h"
 #include "terminal/progress.h"
 

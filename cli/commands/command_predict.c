@@ -134,7 +134,7 @@ static int open_copied_columns(prediction *p)
 
 /* ---- Running ----------------------------------------------------------------------------------------------------- */
 
-/* Returns whether to stop: a write failed or a signal came on any rank. All ranks stop at the same block. */
+/* Returns whether to stop, because a write failed or a signal arrived on any rank. All ranks stop at the same block. */
 static int any_rank_stopped(const prediction *p)
 {
     int any = cli_writer_failed(p->writer) || cli_signal() != 0;

@@ -13,13 +13,13 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A training run, from its beginning or a checkpoint to its end. */
+/* A training run, started from the beginning or from a checkpoint. */
 typedef struct run {
     const cli_values *v; /* options of train, with --memory resolved */
     cli_folder *folder;  /* NULL without --checkpoint */
     int resumed;         /* true if the folder was read by mercer resume, not created */
     int begun;           /* true once the folder contains this run, so that it can be resumed */
-    int force;           /* true: continue although data changed */
+    int force;           /* true: continue even if data files have changed */
     cli_job job;
     cli_watch watch;
     cli_log *log;
@@ -30,13 +30,13 @@ typedef struct run {
 
 /* ---- Signals ----------------------------------------------------------------------------------------------------- */
 
-/* Grace period in milliseconds: the time that training has after a signal to write its log and end by itself. With a
-   run folder it is longer, so that training can reach its first step. */
+/* Grace period in milliseconds: after a signal, training has this time to write its log and end by itself. FOLDER_GRACE
+   is longer, so that training with a run folder can reach its first step. */
 enum { GRACE = 150, FOLDER_GRACE = 5000 };
 
 /* From now on, a signal ends the program, because nothing computed since the last checkpoint is worth saving. `what` is
-   the part of the message about written files. With several ranks this has no effect: they end together once all of
-   them know of the signal. */
+   the part of the message about written files. With several ranks this function has no effect: a signal is shared among
+   the ranks, which then end together. */
 static void end_on_signals(const run *r, int grace, const char *what)
 {
     if (cli_comm() != NULL) return;
@@ -81,8 +81,8 @@ static int check_signals(const run *r)
 
 /* ---- Detecting changed data -------------------------------------------------------------------------------------- */
 
-/* Checks sizes and modification times of the input files against those of the original run. This covers large data,
-   whose fingerprint is computed from a sample only. */
+/* Compares sizes and modification times of the input files with those recorded by the original run, if `larger`: the
+   fingerprint of large data covers only a sample. */
 static int check_modification_times(run *r, int larger)
 {
     json_t *files = cli_input_states(r->v);
@@ -130,7 +130,7 @@ static int check_fingerprints(run *r)
         r->folder->fingerprints[i] = found;
     }
     CLI_TRY(check_modification_times(r, larger));
-    /* An old run that --force discards is kept until every check that can fail has passed. */
+    /* If --force replaces an old run, keep the old run until all checks have passed. */
     return r->resumed || r->folder->replaces ? CLI_OK : begin_folder(r);
 }
 
@@ -150,7 +150,7 @@ static void set_run_options(run *r)
     if (r->resumed && cli_folder_has_checkpoint(r->folder)) r->job.options.run.checkpoint = r->folder->checkpoint;
 }
 
-/* Prints the decisions that have a text, except the decision not to search. */
+/* Prints the decisions of the fit that have a text, except the decision not to search. */
 static void print_decisions(const run *r)
 {
     mercer_decision one = MERCER_INIT(mercer_decision);
@@ -167,7 +167,7 @@ static int prepare_fit(run *r)
     plan->struct_size = sizeof *plan;
     mercer_status status = mercer_fitting_prepare(r->job.fitting, plan);
     cli_bar_clear(&r->watch.bar);
-    /* A signal may be the cause of the failure. */
+    /* A failure may be the effect of a signal; then report the signal. */
     if (status == MERCER_OK || status == MERCER_ERROR_CALLBACK) CLI_TRY(check_signals(r));
     if (status != MERCER_OK) return cli_job_fail(&r->job, status);
     cli_job_look(&r->job);
@@ -187,8 +187,8 @@ static int fit_model(run *r)
 {
     CLI_TRY(prepare_fit(r));
     if (r->folder != NULL && r->folder->replaces) CLI_TRY(begin_folder(r));
-    /* Set-up may take long but changes nothing that a checkpoint stores; from the first step on there is state to
-       save. */
+    /* Set-up may take long but changes nothing that a checkpoint stores, so until the first step a signal ends the
+       program without saving. */
     r->watch.keeps = r->folder != NULL;
     if (r->folder != NULL) end_on_signals(r, FOLDER_GRACE, "training had not begun");
     r->report = (mercer_report){.struct_size = sizeof r->report};
@@ -213,7 +213,8 @@ static int save_model(run *r)
     return cli_check(r->job.context, mercer_model_save(r->job.parts.model, cli_text(r->v, "output"), &options));
 }
 
-/* Logs predictions next to targets: confusion matrix and curves for classes, pairs of values for regression. */
+/* Logs a comparison of predictions with targets: confusion matrix and curves for a classifier, pairs of values for a
+   regression model. */
 static void log_comparison(const run *r)
 {
     if (r->metrics.all.task != MERCER_TASK_CLASSIFICATION) {
@@ -242,8 +243,8 @@ static json_t *summary_json(const run *r, const cli_metrics *metrics, const cli_
     return object;
 }
 
-/* Measures the importance of columns, in at most 4 % of the seconds that the run took so far, if its result is shown.
-   Ranks would all have to take part. */
+/* Measures the importance of columns in at most 4 % of `seconds`, the duration of the run so far. Returns NULL if the
+   result would not be shown, or with several ranks, because all ranks would have to take part. */
 static json_t *measure_importance(run *r, double seconds)
 {
     const double share = 0.04;
@@ -308,7 +309,7 @@ static int run_steps(run *r)
     cli_timeline_next(&r->job.timeline, "splitting data");
     CLI_TRY(cli_job_begin(&r->job));
     if (!cli_flag(r->v, "verbose")) cli_show_read(&r->job);
-    /* The log is opened only after the data: a run that fails earlier leaves existing logs unchanged. */
+    /* Open the log only after the data, so that a run that cannot read its data leaves existing logs unchanged. */
     CLI_TRY(cli_log_open(&r->log, cli_text(r->v, "log")));
     r->watch.log = r->log;
     if (r->folder != NULL) CLI_TRY(check_fingerprints(r));
@@ -358,7 +359,8 @@ static int check_training(const cli_values *v)
     return cli_check_log(cli_text(v, "log"));
 }
 
-/* Creates the folder on rank 0; the other ranks need folder->replaces for their message if a signal comes. */
+/* Creates the folder on rank 0, and shares folder->replaces with the other ranks: the message after a signal depends on
+   it. */
 static int create_folder(cli_folder *folder, int force)
 {
     CLI_TRY(cli_folder_create(folder, force));
@@ -369,17 +371,17 @@ static int create_folder(cli_folder *folder, int force)
 int cli_train(const cli_values *v)
 {
     CLI_TRY(check_training(v));
-    /* Fix --memory, because free memory may differ when the run is resumed but the plan must not. (On a device the
-       checkpoint stores the device's budget, which is separate from the host's.) */
+    /* Store --memory as a number, because the plan of a resumed run must be the same even if the free memory is not.
+       (The checkpoint of a run on a GPU stores the memory limit of the device.) */
     CLI_OWNED(cli_drop_values) cli_values *fixed = cli_values_copy(v);
     CLI_OWNED(cli_drop) char *memory = cli_format("%" PRId64, cli_memory(v));
     if (!cli_names_gpu(v))
         cli_values_set(fixed, cli_find_option(cli_values_command(v), "memory"), memory, CLI_FROM_COMMAND, "--memory");
-    /* Also fix --comm, which implies that the centers are in shards: a run of several ranks may be resumed by a
-       single process. */
+    /* Store --comm too, because a single process may resume a run of several ranks: --comm mpi in config.json means
+       that the centers are in shards. */
     if (cli_is_mpi())
         cli_values_set(fixed, cli_find_option(cli_values_command(v), "comm"), "mpi", CLI_FROM_COMMAND, "--comm");
-    /* A resumed run writes the same file, also if it exists by then. */
+    /* Store --output as given explicitly: a resumed run writes the same file, even if the file exists by then. */
     cli_values_set(fixed, cli_find_option(cli_values_command(v), "output"), cli_text(v, "output"), CLI_FROM_COMMAND,
                    "--output");
     CLI_OWNED(cli_drop_folder) cli_folder *folder = NULL;
@@ -399,7 +401,7 @@ static int resumed_values(const cli_values *v, const cli_folder *folder, cli_val
     CLI_TRY(cli_take_config(train, folder->options, folder->config, CLI_FROM_CONFIG));
     for (size_t i = 0; i < sizeof changeable / sizeof changeable[0]; i++) {
         const cli_option *option = cli_find_option(cli_values_command(train), changeable[i]);
-        /* The output mode of the first run does not carry over. */
+        /* Ignore the output mode of the original run. */
         int talk = cli_has_word("json|quiet|verbose", changeable[i]);
         if (talk)
             CLI_TRY(cli_values_set(train, option, cli_flag(v, changeable[i]) ? "true" : "false", CLI_FROM_COMMAND, ""));
@@ -418,7 +420,7 @@ int cli_resume(const cli_values *v)
     CLI_TRY(cli_folder_read(folder));
     CLI_TRY(resumed_values(v, folder, train));
     CLI_TRY(cli_folder_take(
-        folder)); /* also if it is finished: its process may have been killed before it removed the lock */
+        folder)); /* lock a finished run too: its process may have been killed before it removed the lock file */
     if (folder->finished && access(cli_text(train, "output"), F_OK) == 0) {
         cli_say(v, "%s: the run is finished; its model is %s", folder->path, cli_text(train, "output"));
         if (!cli_flag(v, "json")) return CLI_OK;

@@ -3,8 +3,8 @@
  * cli/commands: one file per command of the program, command_NAME.c, and the table of commands, command_table.c.
  *
  * A command reads its options, calls the library, prints the results and returns an exit code. All decisions about
- * training are made by the library. evaluate.h declares the evaluation that eval, train and demo share; the
- * demonstration has its own folder.
+ * training are made by the library. evaluate.h declares the evaluation that eval, train and demo share. The folder
+ * demo/ contains the demonstration.
  */
 #ifndef MERCER_CLI_COMMANDS_H
 #define MERCER_CLI_COMMANDS_H

@@ -11,13 +11,13 @@ typedef struct cli_metrics {
     double seconds;
 } cli_metrics;
 
-/* Evaluates a model. The dataset must have the model's classes, or its number of outputs; `name` is used in errors.
-   interval: level of the prediction intervals whose coverage is measured, if the model has any; 0: none. bar may be
-   NULL. Returns an exit code; release `out` with cli_metrics_free. */
+/* Evaluates a model. The dataset must have the model's classes, or for regression the model's number of targets.
+   `name`: the dataset in error messages. interval: level of the prediction intervals whose coverage is measured, if the
+   model has any; 0: none. bar may be NULL. Returns an exit code; release `out` with cli_metrics_free. */
 int cli_evaluate(mercer_model *model, mercer_context *context, const mercer_dataset *dataset, const char *name,
                  double interval, cli_bar *bar, cli_metrics *out);
 void cli_metrics_free(cli_metrics *metrics);
-/* Returns the number of rows per block: about 32 MiB, between 64 and 8192 rows. */
+/* Returns the number of rows per block: as many as take about 32 MiB, but at least 64 and at most 8192. */
 int64_t cli_block_rows(int64_t features, int64_t outputs);
 
 /* Loads --model, or this rank's shard of it. Prints errors. Returns an exit code. */

@@ -28,7 +28,7 @@ static char *hex_text(const char *hex)
     return text;
 }
 
-/* Returns a JSON value as command line text; NULL if it has no such form. */
+/* Returns a JSON value in the form of a command line value; NULL if the value has no such form, as an array. */
 static char *value_text(const json_t *value)
 {
     if (json_is_string(value)) return cli_copy(json_string_value(value));
@@ -56,8 +56,8 @@ static char *list_text(const json_t *array)
     return whole;
 }
 
-/* Returns the value of --metric with a relative path resolved against the folder of the configuration file. If only
-   the current folder has the file, it is used, as in configurations of 0.2. Release with free. */
+/* Returns the value of --metric with a relative path resolved against the folder of the configuration file. If the file
+   exists only in the current folder, that file is used, as in version 0.2. Release with free. */
 static char *metric_sibling(const char *text, int prefix, const char *config)
 {
     const char *path = text + prefix, *slash = strrchr(config, '/');
@@ -68,8 +68,8 @@ static char *metric_sibling(const char *text, int prefix, const char *config)
     return cli_copy(text);
 }
 
-/* Sets an option from a JSON value. Switches also accept true, false and numbers (0 is off), as learn-features of
-   0.2. */
+/* Sets an option from a JSON value. Switches also accept true, false and numbers (0 is off), as learn-features did in
+   version 0.2. */
 static int set_from_json(cli_values *v, const cli_option *option, const json_t *value, const char *config,
                          const char *where, cli_origin origin)
 {
@@ -92,7 +92,7 @@ int cli_take_config(cli_values *v, const json_t *object, const char *from, cli_o
     json_t *value = NULL;
     json_object_foreach((json_t *)object, key, value)
     {
-        if (key[0] == '_') continue; /* a comment, such as */
+        if (key[0] == '_') continue; /* a comment, such as "_note": "..." */
         const cli_option *option = cli_find_option(command, key);
         if (option == NULL || strcmp(option->name, "config") == 0 || strcmp(option->name, "print-config") == 0) {
             const char *meant = option == NULL ? cli_suggest_option(command, key) : NULL;
@@ -124,8 +124,9 @@ int cli_read_config(cli_values *v, const char *path)
     return cli_take_config(v, object, path, CLI_FROM_CONFIG);
 }
 
-/* Returns whether an option belongs into a configuration. Excludes defaults that mean something else when given
-   explicitly (no search, no calibration, the largest effort that fits a budget). */
+/* Returns whether an option belongs in a configuration. Excludes default values of options that have another effect
+   when given explicitly: for example, an explicit --kernel restricts the search, and an explicit --validation-fraction
+   0 turns calibration off. */
 static int is_configurable(const cli_values *v, const cli_option *option)
 {
     int unless_default = strcmp(option->name, "kernel") == 0 || strcmp(option->name, "effort") == 0 ||
@@ -135,7 +136,7 @@ static int is_configurable(const cli_values *v, const cli_option *option)
            strcmp(option->name, "print-config") != 0;
 }
 
-/* Returns numbers as JSON numbers if that is lossless; everything else as text. */
+/* Returns an option value as a JSON number if this loses no digits, otherwise as a JSON string. */
 static json_t *option_json(const cli_option *option, const char *text)
 {
     int64_t integer = 0;

@@ -29,8 +29,8 @@ char *cli_word_list(const char *words)
 
 char *cli_option_help(const cli_option *option)
 {
-    /* The keywords of a text option are only hints for completion; "auto" of a number is already shown as its
-       default. */
+    /* Do not show the keywords of a text option, which are only hints for completion, or "auto" of a number, which the
+       help shows as the default. */
     int listed = option->words != NULL && option->type != CLI_TEXT && strcmp(option->words, "auto") != 0;
     CLI_OWNED(cli_drop) char *words = listed ? cli_word_list(option->words) : cli_copy("");
     char *notes =
@@ -71,7 +71,7 @@ static const struct {
     {CLI_PLAN, "target|rows|features|centers|effort|memory|json|help"},
 };
 
-/* Returns the names of the common options of a command; NULL: all are common. */
+/* Returns the names of the common options of a command; NULL if the help shows all options. */
 static const char *common_options(const cli_command *command)
 {
     for (size_t i = 0; i < sizeof common / sizeof common[0]; i++)
@@ -79,7 +79,7 @@ static const char *common_options(const cli_command *command)
     return NULL;
 }
 
-/* Returns the first clause of an option's help, and the keywords of a choice. Release with free. */
+/* Returns the first clause of an option's help text, followed by the keywords of a choice. Release with free. */
 static char *short_help(const cli_option *option)
 {
     const char *help = strncmp(option->help, "csv: ", 5) == 0 ? option->help + 5 : option->help;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * mercer demo: shows that the number of centers and the number of samples are independent. Digits are computed; no
- * files are read.
+ * mercer demo: shows that the number of centers and the number of samples are independent. The samples are synthetic
+ * digits; no files are read.
  *
- * Every model has the same kernel function and random samples as centers. With n = p samples it is classical kernel
- * regression on those p samples: only the labels of its centers are used. With n > p the same p centers, at the same
- * cost per prediction, learn from all n labels.
+ * Every model has the same kernel function, and p random samples as centers. A model trained on n = p samples is
+ * classical kernel regression: it learns only from the labels of its centers. A model with the same p centers trained
+ * on n > p samples learns from all n labels, at the same cost per prediction.
  */
 #include "commands/commands.h"
 #include "commands/demo/demo.h"
@@ -15,9 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SOLVER "ep4" /* the same for every model; an iterative solver, so that learning can be shown */
-#define KERNEL "laplace:bandwidth=2550" /* for bytes; equals bandwidth 10 for pixels in 0 .. 1 */
-#define MEMORY ((int64_t)2 << 30)       /* fixed, because plans depend on it: results are the same on every machine */
+#define SOLVER "ep4" /* for every model; an iterative solver, so that the page can show learning curves */
+#define KERNEL "laplace:bandwidth=2550" /* for pixels 0 .. 255; equals bandwidth 10 for pixels 0 .. 1 */
+#define MEMORY ((int64_t)2 << 30)       /* fixed: plans depend on the memory, and so would the results */
 
 static const demo_sizes usual = {{250, 1000, 4000}, {1000, 3000, 10000, 30000}, 3, 4, 5000};
 static const demo_sizes quick = {{100, 400}, {400, 1600, 6400}, 2, 3, 2000};
@@ -28,7 +28,7 @@ typedef struct training {
     mercer_model *model;
     mercer_source source;
     mercer_trainer *trainer;
-    mercer_matrix Y; /* one-hot test labels, if the model is logged */
+    mercer_matrix Y; /* one-hot test labels; empty if the model is not logged */
 } training;
 
 static void free_training(training *self)
@@ -134,7 +134,8 @@ static void print_accuracy(FILE *out, const demo_cell *cell)
     fflush(out);
 }
 
-/* Trains and prints one row: the same centers with increasing numbers of samples. */
+/* Trains the models of one row, which have the same centers and increasing numbers of samples, and prints their
+   accuracies. */
 static int train_row(demo *self, int row, FILE *out)
 {
     char text[CLI_SHORT];
@@ -148,7 +149,7 @@ static int train_row(demo *self, int row, FILE *out)
         cells[k] = (demo_cell){.centers = p, .samples = n >= p ? n : 0};
         bool last = row == self->sizes.center_sizes - 1 && k == self->sizes.sample_sizes;
         if (k > 0 && n == p)
-            cells[k] = cells[0]; /* the same model */
+            cells[k] = cells[0]; /* n = p is the model of the first column */
         else if (n >= p)
             CLI_TRY(train_cell(self, &cells[k], last));
         seconds += k > 0 && n == p ? 0 : cells[k].seconds;
@@ -197,7 +198,7 @@ static int run_demo(demo *self, FILE *out)
     return CLI_OK;
 }
 
-/* Returns the path of the log: in the folder of the page unless --log is given. Release with free. */
+/* Returns the path of the log: --log, or by default a file in the folder of the page. Release with free. */
 static char *log_path(const cli_values *v, const char *html)
 {
     const char *given = cli_text(v, "log"), *slash = strrchr(html, '/');

@@ -12,7 +12,8 @@
 
 enum { DEMO_MOST_SIZES = 4, DEMO_MOST_CELLS = 5, DEMO_SENTENCE = 256, DEMO_SENTENCES = 3, DEMO_CLASSES = 10 };
 
-/* Sizes of the trained models: every number of centers is combined with every number of samples that is not smaller. */
+/* Sizes of the trained models: each number of centers p is combined with n = p samples and with each number of samples
+   n >= p. */
 typedef struct demo_sizes {
     int64_t centers[DEMO_MOST_SIZES];     /* (center_sizes) numbers of centers, ascending */
     int64_t samples[DEMO_MOST_CELLS - 1]; /* (sample_sizes) numbers of samples, ascending */
@@ -20,7 +21,8 @@ typedef struct demo_sizes {
     int64_t tests;
 } demo_sizes;
 
-/* One trained model. Column 0 has n = p, that is, only the labels of the centers; column k + 1 has n = samples[k]. */
+/* One trained model, a cell of the table. Column 0 has n = p: training uses only the labels of the centers. Column k +
+   1 has n = demo_sizes.samples[k]. */
 typedef struct demo_cell {
     int64_t centers, samples; /* samples is 0 where no model is trained because n < p */
     double accuracy, seconds;
@@ -46,7 +48,7 @@ void demo_conclude(demo *self);
 /* Write events to the run log (demo_log.c). */
 void demo_log_start(demo *self);
 int demo_log_progress(void *self, const mercer_progress *progress); /* a mercer_progress_callback; `self` is a demo */
-/* Logs the largest model: plan, spectrum, confusion and summary. given: (tests) classes that it predicts. */
+/* Logs the largest model: plan, spectrum, confusion and summary. given: (tests) predicted classes. */
 void demo_log_best(demo *self, const mercer_trainer *trainer, const mercer_report *report, const int32_t *given);
 void demo_log_results(demo *self);
 json_t *demo_json(const demo *self); /* all results, for --json */

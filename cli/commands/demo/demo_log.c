@@ -125,7 +125,7 @@ static json_t *series(char *name, json_t *x, json_t *y)
     return made;
 }
 
-/* Returns accuracy over the number of samples: one series per number of centers. */
+/* Returns the series of the chart of accuracy by number of samples: one series per number of centers. */
 static json_t *lines_over_samples(const demo *self)
 {
     json_t *lines = json_array();
@@ -143,7 +143,8 @@ static json_t *lines_over_samples(const demo *self)
     return lines;
 }
 
-/* Returns accuracy over the number of centers: with all samples, and with only the centers' own labels. */
+/* Returns the series of the chart of accuracy by number of centers: trained on all samples, and trained only on the
+   centers. */
 static json_t *lines_over_centers(const demo *self)
 {
     char text[CLI_SHORT];

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sentences about the demonstration's results, chosen according to the results. */
+/* Sentences that describe the results of the demonstration. */
 #include "commands/demo/demo.h"
 
 #include <math.h>
 
-/* Describes a change of accuracy. Differences within two standard errors of the test accuracy count as no change. */
+/* Returns "grew", "fell" or "changed little" for a change of accuracy. A difference within two of its standard errors
+   is little. */
 static const char *describe_change(const demo *self, const demo_cell *from, const demo_cell *to)
 {
     double share = (from->accuracy + to->accuracy) / 2;
@@ -13,7 +14,7 @@ static const char *describe_change(const demo *self, const demo_cell *from, cons
     return to->accuracy > from->accuracy ? "grew" : "fell";
 }
 
-/* Compares the same centers with more samples, for the middle model size. */
+/* Writes the sentence that compares n = p with the largest number of samples, for the middle number of centers. */
 static void describe_more_samples(const demo *self, char out[DEMO_SENTENCE])
 {
     char p[CLI_SHORT], n[CLI_SHORT];
@@ -27,7 +28,8 @@ static void describe_more_samples(const demo *self, char out[DEMO_SENTENCE])
         100 * most->accuracy, cli_count_text(n, most->samples), fmax(0, 100 * gone));
 }
 
-/* Compares the same samples with more centers. */
+/* Writes the sentence that compares the smallest with the largest number of centers, for the largest number of
+   samples. */
 static void describe_more_centers(const demo *self, char out[DEMO_SENTENCE])
 {
     char n[CLI_SHORT], p[CLI_SHORT], q[CLI_SHORT];
@@ -39,7 +41,8 @@ static void describe_more_centers(const demo *self, char out[DEMO_SENTENCE])
              cli_count_text(p, few->centers), 100 * many->accuracy, cli_count_text(q, many->centers));
 }
 
-/* Compares a small model trained on all data with the next larger one trained only on its own centers. */
+/* Writes the sentence that compares the smallest model, trained on all samples, with the second smallest, trained only
+   on its centers. */
 static void describe_exchange(const demo *self, char out[DEMO_SENTENCE])
 {
     char p[CLI_SHORT], q[CLI_SHORT];
