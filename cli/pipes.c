@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Data from standard input and pipes. A command may read its data more than once, so a pipe is copied to a temporary
- * file without a name, which the library opens as /dev/fd/N. Messages have the name that the user gave.
+ * Data from standard input and pipes. A command may read its data more than once, so the program copies a pipe to an
+ * unnamed temporary file, which the library opens as /dev/fd/N. Messages contain the name that the user gave.
  *
- * An anonymous pipe is read to its end, however long that takes. A named pipe that no program has open for writing is
- * given up after some seconds, so that no command waits forever.
+ * An anonymous pipe is read to its end, however long that takes. Reading a named pipe fails if no program opens it for
+ * writing within some seconds, so that no command waits forever.
  */
 #include "data.h"
 #include "options/options.h"
@@ -43,7 +43,7 @@ static int open_temporary(void)
     return descriptor;
 }
 
-/* Writes all bytes, as long as a tenth of what was written is left on the disk. */
+/* Writes all bytes. Fails if the free disk space is less than a tenth of the bytes written so far. */
 static int write_piece(int to, const char *data, size_t bytes, int64_t written)
 {
     struct statvfs disk;
@@ -57,7 +57,7 @@ static int write_piece(int to, const char *data, size_t bytes, int64_t written)
     return full ? cli_error(CLI_IO, "temporary file: the disk is nearly full; set TMPDIR to another folder") : CLI_OK;
 }
 
-/* Waits for data or the end. Returns 0 on timeout, which only applies while no program can write. */
+/* Waits for data or the end of a pipe. Returns 0 after `timeout` milliseconds (-1: no limit) without either. */
 static int wait_for(int from, int timeout)
 {
     struct pollfd wait = {.fd = from, .events = POLLIN};
@@ -77,7 +77,7 @@ static int copy_pipe(const char *name, int from, int to)
             CLI_TRY(write_piece(to, piece, (size_t)some, written));
             written += some;
         } else if (some < 0 && errno == EAGAIN) {
-            wait_for(from, -1); /* a program has it open */
+            wait_for(from, -1); /* another program has the pipe open for writing */
         } else if (some < 0 && errno != EINTR) {
             return cli_error(CLI_IO, "%s: cannot be read: %s", name, strerror(errno));
         } else if (some == 0 && (written > 0 || wait_for(from, 0))) {
@@ -88,7 +88,7 @@ static int copy_pipe(const char *name, int from, int to)
     }
 }
 
-/* Copies a pipe. *out: path of the copy. */
+/* Copies a pipe to a temporary file and sets *out to the path of the copy. */
 static int replace_pipe(const char *name, int from, char **out)
 {
     if (pipe_count == MOST_PIPES)
@@ -108,8 +108,8 @@ int cli_is_pipe(const char *path)
     return strcmp(path, "-") == 0 || (stat(path, &state) == 0 && S_ISFIFO(state.st_mode));
 }
 
-/* Finds the file to read for a path: that of standard input, the copy of a pipe, or the path itself. Release *out with
-   free. */
+/* Finds the file to read for a path: the file that is standard input, the copy of a pipe, or the path itself. Release
+   *out with free. */
 static int find_file(const cli_values *v, const char *path, char **out)
 {
     struct stat state;
@@ -133,7 +133,7 @@ static int find_file(const cli_values *v, const char *path, char **out)
     return code;
 }
 
-/* Replaces the pipes in the files of an option; --x may have several. */
+/* Replaces the pipes among the files of an option by their copies; --x may name several files. */
 static int open_pipes(cli_values *v, const cli_option *option, const char *files)
 {
     CLI_OWNED(cli_drop) char *left = cli_copy(files), *all = NULL;
@@ -186,7 +186,7 @@ char *cli_name_pipes(const char *text)
         char *next = cli_format("%.*s%s%s", (int)(at - out), out, pipes[i].name, at + length);
         free(out);
         out = next;
-        i--; /* it may occur again */
+        i--; /* the path may occur again in the text */
     }
     return out;
 }

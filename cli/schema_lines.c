@@ -38,7 +38,8 @@ static char *columns_text(const json_t *columns, int64_t features)
     return cli_append(text, "%s%" PRId64 " features", *text ? ": " : "", features);
 }
 
-/* Returns the entry of a category: the number of its levels, and of those with statistics of the target only. */
+/* Returns the entry of a category: its number of levels, and if it has target statistics, the number of levels they
+   cover. */
 static char *levels_text(const json_t *column, const char *name)
 {
     char count[CLI_SHORT];
@@ -50,7 +51,7 @@ static char *levels_text(const json_t *column, const char *name)
                       cli_count_text(count, (int64_t)(levels + rare)));
 }
 
-/* Returns the entry of one column under a title; NULL if there is none. */
+/* Returns the entry of a column under a title; NULL if the column has no entry there. */
 static char *column_text(const json_t *column, size_t place, const char *title)
 {
     char number[2 * CLI_SHORT], count[CLI_SHORT];

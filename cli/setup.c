@@ -27,8 +27,8 @@ static void read_search_options(const cli_values *v, mercer_fit_options *options
     if (cli_has(v, "budget") && cli_given(v, "budget")) options->search.budget = cli_number(v, "budget");
 }
 
-/* Prints the message of mercer_fit_check with the option that it is about: the field of a group such as
-   "kernel.bandwidth". Returns an exit code. */
+/* Prints the message of mercer_fit_check after the name of the option, which is the last part of the field name:
+   --bandwidth for "kernel.bandwidth". Returns an exit code. */
 static int report_option_error(const cli_values *v)
 {
     const char *message = mercer_last_error(NULL);
@@ -39,7 +39,7 @@ static int report_option_error(const cli_values *v)
                           : cli_error(CLI_USAGE, "%s", message);
 }
 
-/* Checks options of kernel, search and metric that need no data. */
+/* Checks the values of the options of kernel, search and metric. */
 static int check_values(const cli_values *v)
 {
     if (cli_is(v, "centers", "0")) return cli_error(CLI_USAGE, "--centers: must be at least 1");
@@ -120,7 +120,7 @@ static void read_train_options(const cli_values *v, mercer_train_options *option
     }
 }
 
-/* Reads options that train has, but plan and centers do not. */
+/* Reads options that only mercer train has. */
 static void read_fit_options(const cli_values *v, mercer_fit_options *options)
 {
     options->validation.calibrate = cli_switch(v, "calibrate");
@@ -190,7 +190,7 @@ static int read_image(const char *text, mercer_fit_options *options)
 
 /* ---- Data -------------------------------------------------------------------------------------------------------- */
 
-/* Opens a file of centers, given in the units of the data. */
+/* Opens a file of centers, which are in the units of the data. */
 static int open_centers(cli_job *job, const char *path)
 {
     mercer_dataset_options options = MERCER_INIT(mercer_dataset_options);
@@ -237,8 +237,9 @@ static int open_metric(cli_job *job, const char *path)
 }
 
 /* Resolves --calibrate auto: class probabilities are calibrated, as in the Python estimators, unless
-   --validation-fraction 0 forbids holding out rows. The test part of a folder is never used: a model calibrated on
-   it could not be tested on it. In the same cases the model is scored on held-out rows. */
+   --validation-fraction 0 forbids holding out rows. The test part of a folder is never used: a model that was
+   calibrated on the test part could not be tested on it. Under the same conditions, the model is scored on held-out
+   rows. */
 static void resolve_calibration(cli_job *job)
 {
     const cli_values *v = job->v;
@@ -258,11 +259,11 @@ static int open_files(cli_job *job)
     const cli_values *v = job->v;
     const char *command = cli_command_name(v);
     int training = strcmp(command, "train") == 0, choosing = strcmp(command, "centers") == 0;
-    /* Choosing centers needs targets only for balanced classes. */
+    /* Only the center method balanced needs targets. */
     cli_request request = {.training = 1, .unlabeled = choosing && !cli_is(v, "center-method", "balanced")};
     CLI_TRY(cli_open_data(v, job->context, &request, &job->data));
     job->info = cli_data_info(job->data);
-    /* Keep chosen centers in the units of their file. */
+    /* mercer centers writes centers in the units of the data, unless the user chose a preprocessing. */
     if (choosing && cli_is(v, "preprocess", "auto") && job->info.dtype != MERCER_U8)
         job->options.data.preprocess = "none";
     if (training && job->info.task == MERCER_TASK_UNLABELED)
@@ -323,7 +324,7 @@ int cli_job_begin(cli_job *job)
     if (cli_job_decision(job, "samples", "held_out") != NULL)
         cli_say(job->v, "validation: the last %" PRId64 " rows (the file is too large to draw them at random)",
                 job->fit.validation_rows);
-    int64_t rows = cli_data_info(job->data).rows; /* rows of the file; the fit may have merged equal rows */
+    int64_t rows = cli_data_info(job->data).rows; /* before the fit merges equal rows */
     if (job->options.centers.given == NULL && job->options.centers.count > rows &&
         !cli_is(job->v, "center-method", "augmented"))
         return cli_error(CLI_DATA,

@@ -2,8 +2,8 @@
 /*
  * The table of options, and lookup in it.
  *
- * Training options are not listed here: the library lists them (mercer_train_option) with their names, types and help,
- * and they are added to the table at program start.
+ * The training options are not listed here. The library lists them with names, types and help (mercer_train_option),
+ * and cli_options_init adds them to the table.
  */
 #include "options/options.h"
 
@@ -296,7 +296,7 @@ static char *with_dashes(const char *name)
     return text;
 }
 
-/* Functions that return the name of entry `index` of a list of the library, NULL beyond the last, "" to skip it. */
+/* Return the name of entry `index` of a list of the library; NULL after the last entry, "" for an entry to skip. */
 static const char *kernel_name(int index)
 {
     mercer_kernel_info info = MERCER_INIT(mercer_kernel_info);
@@ -329,7 +329,8 @@ static const char *target_format(int index)
     return info.targets ? info.name : "";
 }
 
-/* Returns keywords with the marker of a library list, as in "auto|@formats", expanded; other keywords unchanged. */
+/* Returns keywords in which the name of a library list, as in "auto|@formats", is replaced by the entries of the
+   list. */
 static const char *expand_words(const char *words)
 {
     static const struct {
@@ -433,8 +434,8 @@ const cli_option *cli_find_letter(const cli_command *command, char letter)
     return NULL;
 }
 
-/* Returns the number of single-character edits between two names, where swapping two neighbors counts as one; at
-   most `limit` + 1. */
+/* Returns the number of single-character edits between two names, capped at `limit` + 1. Swapping two
+   neighboring characters counts as one edit. */
 static int edit_distance(const char *a, const char *b, int limit)
 {
     enum { LONGEST = 40 };
@@ -461,8 +462,8 @@ static int edit_distance(const char *a, const char *b, int limit)
     return last[lb] < limit ? last[lb] : (last[lb] == limit ? limit : limit + 1);
 }
 
-/* Updates the best match so far. Candidates are names within a few edits of the typed one, and names that start with
-   it if it has at least three characters. */
+/* Updates the best match for a typed name. Candidates are names within a few edits of the typed name. Names that start
+   with the typed name are candidates too, if it has at least three characters. */
 static void compare_name(const char *typed, const char *name, int *least, const char **best)
 {
     size_t length = strlen(typed);

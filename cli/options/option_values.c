@@ -82,7 +82,7 @@ int cli_read_number(const char *text, double *out)
 
 int cli_read_integer(const char *text, int64_t *out)
 {
-    /* Plain digits first: a seed may need all 63 bits. */
+    /* Parse plain digits as an integer, because a seed may need all 63 bits. */
     if (isdigit((unsigned char)text[0])) {
         char *end = NULL;
         errno = 0;
@@ -253,7 +253,7 @@ double cli_number(const cli_values *v, const char *name)
         read_duration(text, &value);
     else
         cli_read_number(text, &value);
-    /* An explicit 0 means none, but the library takes 0 as its default choice. */
+    /* An explicit 0 means none, but to the library 0 means the default, so return -1, which means none. */
     return value == 0 && option->words != NULL && cli_has_word(option->words, "none") ? -1 : value;
 }
 

@@ -13,8 +13,8 @@
 
 typedef enum cli_type {
     CLI_TEXT,
-    CLI_LIST,     /* comma-separated texts; repeated options append */
-    CLI_INPUT,    /* input path; no output may be the same file */
+    CLI_LIST,     /* comma-separated texts; a repeated option appends to the list */
+    CLI_INPUT,    /* input path; must differ from all output files */
     CLI_OUTPUT,   /* output path */
     CLI_INTEGER,  /* 10000, 100k, 5M, 1G (powers of 1000), or a keyword from `words` */
     CLI_BYTES,    /* 8G, 16GiB, 500MB */
@@ -48,15 +48,15 @@ enum {
 
 typedef struct cli_option {
     const char *name;
-    const char *alias; /* another long name, or NULL */
+    const char *alias; /* second long name, or NULL */
     char letter;       /* short name, or 0 */
     cli_type type;
     const char *metavar; /* placeholder of the value in the help text; NULL for flags */
     const char *words; /* "a|b|c": keywords of a choice, alternatives to a number, or completions of a text; or NULL */
     const char *fallback;    /* default value; NULL: none */
-    const char *environment; /* environment variable that sets it, or NULL */
-    uint32_t commands;       /* bits of the commands that accept it */
-    uint32_t required;       /* bits of the commands that require it */
+    const char *environment; /* environment variable with the default value, or NULL */
+    uint32_t commands;       /* bits of the commands that accept the option */
+    uint32_t required;       /* bits of the commands that require the option */
     const char *group;       /* section heading in the help text */
     const char *help;
 } cli_option;
@@ -66,7 +66,7 @@ typedef struct cli_command {
     uint32_t bit;
     int (*run)(const cli_values *v);
     int least, most;        /* minimum and maximum number of positional arguments */
-    const char *positional; /* their placeholder in the help text, or "" */
+    const char *positional; /* placeholder of the positional arguments in the help text, or "" */
     const char *summary;
     const char *description;
     const char *examples; /* one command per line */
@@ -85,7 +85,7 @@ int cli_path_in(const cli_option *option, const char *text);
 
 extern const cli_option *cli_options;
 extern int cli_option_count;
-/* Builds the table; called once, before anything else. */
+/* Builds cli_options; called once, before any other function of cli/options. */
 void cli_options_init(void);
 extern const cli_command cli_commands[];
 extern const int cli_command_count;
@@ -94,10 +94,10 @@ extern const int cli_command_count;
 const cli_command *cli_find_command(const char *name);
 const cli_option *cli_find_option(const cli_command *command, const char *name);
 const cli_option *cli_find_letter(const cli_command *command, char letter);
-/* Returns the option after `before` (NULL: the first) among the options of a command in table order, restricted to
-   one group unless `group` is NULL. NULL after the last. */
+/* Returns the option of a command that follows `before` in table order; the first option if `before` is NULL, NULL
+   after the last option. If `group` is not NULL, only options of this group count. */
 const cli_option *cli_next_option(const cli_command *command, const char *group, const cli_option *before);
-/* Return the name that was most likely meant, or NULL. */
+/* Return the name most similar to a mistyped name, or NULL if no name is similar. */
 const char *cli_suggest_option(const cli_command *command, const char *name);
 const char *cli_suggest_command(const char *name);
 
@@ -110,8 +110,8 @@ cli_values *cli_values_copy(const cli_values *v);
 void cli_values_free(cli_values *v);
 CLI_RELEASE(cli_drop_values, cli_values, cli_values_free)
 const cli_command *cli_values_command(const cli_values *v);
-/* Checks the value and stores a copy, unless the current value comes from a stronger origin. `where` starts error
-   messages: "--epochs", "run.json: epochs". Returns an exit code. */
+/* Checks the value and stores a copy, unless the current value has an origin of higher precedence. `where`: start of
+   error messages, such as "--epochs" or "run.json: epochs". Returns an exit code. */
 int cli_values_set(cli_values *v, const cli_option *option, const char *value, cli_origin origin, const char *where);
 void cli_values_add_positional(cli_values *v, const char *text);
 cli_origin cli_values_origin(const cli_values *v, const cli_option *option);
@@ -128,31 +128,32 @@ int cli_has_word(const char *words, const char *word);
 /* Parses the arguments after the command's name into v. *help: 1 if --help is among them, 2 for --help all. Returns an
    exit code. */
 int cli_parse(cli_values *v, int count, char **arguments, int *help);
-/* Sets --model and --x from the positional arguments of commands that have them, and outputs that depend on these
-   (positional.c). Returns an exit code. */
+/* Sets --model and --x from the positional arguments of commands on tables, and the default output file, which depends
+   on them (positional.c). Returns an exit code. */
 int cli_take_positional(cli_values *v);
 /* Add the values from the environment and from --config. Return an exit code. */
 int cli_read_environment(cli_values *v);
 int cli_read_config(cli_values *v, const char *path);
 /* Sets values from the keys of a JSON object; `from` names the source in errors. Returns an exit code. */
 int cli_take_config(cli_values *v, const json_t *object, const char *from, cli_origin origin);
-/* Copies data from standard input ("-") and pipes to temporary files, which the values then name. Returns an exit
-   code. */
+/* Copies data from standard input ("-") and pipes to temporary files, and replaces the names in `v` by the names of
+   these files. Returns an exit code. */
 int cli_open_pipes(cli_values *v);
 /* Returns whether the path is standard input ("-") or a pipe. */
 int cli_is_pipe(const char *path);
-/* Returns a copy of a message, with the names of those pipes instead of the temporary files. */
+/* Returns a copy of a message in which the names of these temporary files are replaced by the names that the user
+   gave. */
 char *cli_name_pipes(const char *text);
 /* Reports required options that are missing. Returns an exit code. */
 int cli_check_required(const cli_values *v);
-/* Checks that no file is both read and written, or written twice, also under different names. Must run before any
-   file is opened. Returns an exit code. */
+/* Checks that no file is both an input and an output, or two outputs, even under different names. Must be called before
+   any file is opened. Returns an exit code. */
 int cli_check_files(const cli_values *v);
 /* Returns size and modification time of every input file, keyed by option and name, to detect changes before a
    resume. */
 json_t *cli_input_states(const cli_values *v);
-/* Returns all values as an object that --config accepts, without options that have no value and options whose
-   default would change meaning if given explicitly. */
+/* Returns the values as an object that --config accepts. Omits options without a value, and defaults that would have
+   another effect if given explicitly. */
 json_t *cli_config_object(const cli_values *v);
 int cli_print_config(const cli_values *v);
 /* Returns a text as JSON: a string, or {"hex": ...} if it is not valid UTF-8, as file names may be. */

@@ -22,8 +22,8 @@ typedef struct reader {
     int help_all; /* true after --help all */
 } reader;
 
-/* Sets an option. Repeating an option is an error, because it would silently override the first value; only lists
-   append. */
+/* Sets an option. A repeated option is an error, because the second value would silently override the first; a repeated
+   list option appends. */
 static int set_value(reader *r, const cli_option *option, const char *value, const char *where)
 {
     int again = cli_values_origin(r->v, option) == CLI_FROM_COMMAND;
@@ -133,7 +133,7 @@ int cli_check_required(const cli_values *v)
     const cli_command *command = cli_values_command(v);
     for (const cli_option *option = NULL; (option = cli_next_option(command, NULL, option)) != NULL;) {
         if ((option->required & command->bit) == 0) continue;
-        /* A default does not satisfy a required option. */
+        /* A required option must be given; its default value does not count. */
         if (cli_values_get(v, option) != NULL && cli_values_origin(v, option) != CLI_FROM_DEFAULT) continue;
         char title[64];
         cli_option_title(title, sizeof title, option);

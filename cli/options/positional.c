@@ -5,7 +5,7 @@
  *     mercer train TABLE...           --x TABLE --output TABLE.safetensors
  *     mercer predict MODEL TABLE...   --model MODEL --x TABLE --output - --output-format csv
  *
- * Several tables become one value of --x, with separators, as the library reads them.
+ * Several tables become one value of --x, separated by CLI_FILE_SEPARATOR.
  */
 #include "data.h"
 #include "options/options.h"
@@ -18,7 +18,8 @@ static int has_text(const cli_values *v, const char *name)
     return cli_has(v, name) && cli_text(v, name) != NULL;
 }
 
-/* Returns whether an option was given on the command line, which precedes a configuration file. */
+/* Returns whether an option was given on the command line; positional arguments override only values from other
+   origins. */
 static int is_on_command_line(const cli_values *v, const char *name)
 {
     return cli_values_origin(v, cli_find_option(cli_values_command(v), name)) == CLI_FROM_COMMAND;
@@ -32,7 +33,7 @@ static int set_value(cli_values *v, const char *name, const char *value, cli_ori
 
 /* ---- Tables and models ------------------------------------------------------------------------------------------- */
 
-/* Sets --x from the positional arguments after the first `skipped`. */
+/* Sets --x from the positional arguments except the first `skipped` arguments. */
 static int take_tables(cli_values *v, int skipped)
 {
     CLI_OWNED(cli_drop) char *names = NULL;
@@ -47,8 +48,8 @@ static int take_tables(cli_values *v, int skipped)
     return set_value(v, "x", names, CLI_FROM_COMMAND);
 }
 
-/* Sets --model from the first positional argument. A model in the place of the table is an error that shows the right
-   order. */
+/* Sets --model from the first positional argument. A model file in the place of a table is an error that shows the
+   right order. */
 static int take_model(cli_values *v)
 {
     const char *first = cli_positional(v, 0), *last = cli_positional(v, cli_positional_count(v) - 1);
@@ -60,7 +61,7 @@ static int take_model(cli_values *v)
 
 /* ---- Default outputs --------------------------------------------------------------------------------------------- */
 
-/* Returns the number of characters of a file name before the ending of its format, and of its compression. */
+/* Returns the length of a file name without the endings of its format and compression, such as ".csv.gz". */
 static int stem_length(const char *name)
 {
     static const char *const packed[] = {".gz", ".zst", ".xz"};

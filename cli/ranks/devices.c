@@ -3,7 +3,7 @@
  * Parses --device: one device, or a list of devices with one rank each.
  *
  *   cpu  reference  auto    as mercer_context_create accepts them
- *   cuda                    the first GPU; for a process started by a launcher, the one of its local rank
+ *   cuda                    the first GPU; for a process of a launcher, the GPU with the index of its local rank
  *   cuda:N                  GPU N
  *   cuda:all                all GPUs, one rank each
  *   A,B,...                 one rank each; a device may be repeated
@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns the local rank that the launcher assigned to this process, its index among those on the same machine; -1:
+/* Returns the local rank of this process: its index among the processes of the launcher on the same machine; -1 if
    unknown. */
 static int local_rank(void)
 {
@@ -77,7 +77,7 @@ static int check_list(const cli_devices *devices)
 int cli_devices_read(const cli_values *v, cli_devices *out)
 {
     CLI_OWNED(cli_drop) char *text = cli_copy(cli_text(v, "device"));
-    /* With --comm self too, processes of one launcher share the machine's GPUs. */
+    /* Even with --comm self, the processes of a launcher share the GPUs of the machine. */
     int launched = mercer_comm_launched(NULL) > 0;
     *out = (cli_devices){.list = strchr(text, ',') != NULL || strcmp(text, "cuda:all") == 0};
     for (char *at = text; at != NULL;) {

@@ -77,7 +77,7 @@ int cli_ranks_blame(const char *text)
 
 void cli_wait_read(void)
 {
-    enum { LOOKS = 5000 }; /* 5 s at 1 ms each: the reader may be gone, or stuck */
+    enum { LOOKS = 5000 }; /* limit of 5 s, at 1 ms each: the reader may have ended or stopped reading */
     struct timespec look = {0, 1000000},
                     on = {0, 100000000}; /* 0.1 s for the launcher to forward the text, possibly from another machine */
     struct stat place;
@@ -105,7 +105,7 @@ static void append_error_log(void)
     char *line = cli_format("%s rank %d of %d (%s, process %ld): %s\n", moment, job.rank, job.ranks, host,
                             (long)getpid(), job.blame);
     int file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    /* Ignore write errors: the error has been printed as well. */
+    /* Ignore write errors: the text was also printed on stderr. */
     if (file >= 0 && write(file, line, strlen(line)) < 0) errno = 0;
     if (file >= 0) close(file);
 }
@@ -120,7 +120,8 @@ static void print_rank_error(void)
     cli_wait_read();
 }
 
-/* Called before the exit message is sent: rank 0 prints its error, so that ranks that get the message need not. */
+/* Called before the exit message is sent: rank 0 prints its error, so that ranks that receive the message do not print
+   theirs. */
 static void on_leaving(void *user, int code, const char *text)
 {
     (void)user, (void)code;
@@ -143,7 +144,8 @@ int cli_interrupted(int *stop)
     return job.comm != NULL ? cli_check(job.context, mercer_comm_any(job.comm, stop, *stop)) : CLI_OK;
 }
 
-/* Checks that all ranks have the same version and options. The options in `own` may differ: they change no result. */
+/* Checks that all ranks have the same version and options. The options in `own` may differ, because they do not affect
+   results. */
 static int agree_on_options(const cli_values *v)
 {
     static const char *const own[] = {"threads", "quiet", "json", "color", "log", "memory", "device", "config"};
@@ -159,8 +161,7 @@ static int agree_on_options(const cli_values *v)
 
 /* ---- Time limits ------------------------------------------------------------------------------------------------- */
 
-/* Joining and closing happen inside the MPI library, which would wait forever for a lost rank; the alarm limits the
-   wait. */
+/* Alarm handler. Joining and closing a job happen inside the MPI library, which would wait forever for a lost rank. */
 static void end_at_deadline(int number)
 {
     static const char text[] =
@@ -181,8 +182,9 @@ static void set_deadline(double seconds)
 
 /* ---- Joining ----------------------------------------------------------------------------------------------------- */
 
-/* Reads device, arithmetic and shards of the run to resume; environment and command line override only the device.
-   *cut: whether its centers are in shards; *shards: the option as given, 0: chosen from the number of centers. */
+/* Reads device, arithmetic and shards from the folder of the run to resume. Environment and command line override only
+   the device. *cut: true if the centers are in shards. *shards: value of --shards; 0: chosen from the number of
+   centers. */
 static int read_resumed_options(cli_values *v, int *shards, int *cut)
 {
     CLI_OWNED(cli_drop_folder) cli_folder *folder = cli_folder_new(cli_positional(v, 0));
@@ -196,7 +198,7 @@ static int read_resumed_options(cli_values *v, int *shards, int *cut)
                                      : (json_is_string(count) ? (int)strtol(json_string_value(count), NULL, 10) : 0);
     int listed = device != NULL && (strchr(device, ',') != NULL || strcmp(device, "cuda:all") == 0);
     *cut = *shards > 0 || (kind != NULL && strcmp(kind, "mpi") == 0) || listed;
-    /* Under a launcher every process gets one device of the list of devices. */
+    /* The run used a list of devices in one process; under a launcher, every process uses one device. */
     if (listed && mercer_comm_launched(NULL) > 0) device = strncmp(device, "cuda", 4) == 0 ? "cuda" : "cpu";
     if (device != NULL)
         CLI_TRY(cli_values_set(v, cli_find_option(command, "device"), device, CLI_FROM_CONFIG, folder->config));
@@ -224,7 +226,7 @@ static int choose_options(cli_values *v, mercer_comm_options *options, int *need
     return CLI_OK;
 }
 
-/* Broadcasts rank 0's machine-dependent decisions: the memory limit. */
+/* Broadcasts the memory limit of rank 0, which depends on the machine. */
 static int broadcast_memory_limit(cli_values *v)
 {
     job.memory = cli_has(v, "memory") ? cli_memory(v) : 0;
@@ -251,8 +253,8 @@ static int join_job(cli_values *v, const mercer_comm_options *options)
     return cli_values_set(v, cli_find_option(cli_values_command(v), "quiet"), "true", CLI_FROM_COMMAND, "--quiet");
 }
 
-/* Creates one rank per device of a list, as threads of this process; an error if the process is itself one of
-   several. */
+/* Creates one rank per device of a list, as threads of this process. Fails if this process is itself one of several
+   ranks. */
 static int open_device_list(const cli_values *v, const cli_devices *devices, mercer_comm_options *options)
 {
     if (job.mpi)
@@ -261,7 +263,7 @@ static int open_device_list(const cli_values *v, const cli_devices *devices, mer
                          "launcher or --comm mpi); give one device, such as cuda for the GPU of the local rank",
                          cli_text(v, "device"));
     options->kind = "local";
-    options->leaving = NULL; /* rank 0 is in the same process as all others and prints at its end */
+    options->leaving = NULL; /* rank 0 is a thread of the same process and prints its error when it closes */
     return cli_local_open(v, devices, options);
 }
 
@@ -273,7 +275,7 @@ int cli_ranks_open(cli_values *v)
     if (!cli_has(v, "comm")) return CLI_OK;
     int launched = mercer_comm_launched(&job.rank);
     if (cli_is(v, "comm", "self") || launched == 0)
-        job.rank = 0; /* otherwise use the launcher's value until MPI is initialized */
+        job.rank = 0; /* before MPI is initialized, use the launcher's rank */
     CLI_TRY(choose_options(v, &options, &needed));
     CLI_TRY(cli_devices_read(v, &devices));
     if (devices.list) return open_device_list(v, &devices, &options);
@@ -282,7 +284,7 @@ int cli_ranks_open(cli_values *v)
 
 /* ---- Leaving ----------------------------------------------------------------------------------------------------- */
 
-/* Returns 1 if all ranks end in the same orderly way, so that none is left waiting. */
+/* Returns 1 if every rank ends with success or an interruption, so that no rank waits for another. */
 static int is_orderly_end(int code)
 {
     int any = 0;
@@ -290,7 +292,8 @@ static int is_orderly_end(int code)
     return mercer_comm_any(job.comm, &any, 0) == MERCER_OK;
 }
 
-/* Notifies the other ranks. A rank above 0 prints its own error, unless rank 0 has left and hence printed one. */
+/* Notifies the other ranks. A rank above 0 prints its own error only if rank 0 has not left, because rank 0 prints an
+   error when it leaves. */
 static int leave_job(int code)
 {
     mercer_comm_info info = {.struct_size = sizeof info};
@@ -298,16 +301,17 @@ static int leave_job(int code)
     if (info.left_code != 0) code = info.left_code;
     if (code == CLI_OK) code = CLI_RANKS;
     if (job.blame[0] == '\0')
-        cli_error(code, "%s", mercer_last_error(job.context)); /* fails only when closing: no error was recorded */
+        cli_error(code, "%s", mercer_last_error(job.context)); /* only closing failed, so no error was recorded */
     int first_left = mercer_comm_leave(job.comm, code, job.blame);
-    /* If ranks are threads, rank 0 cannot be lost: it has printed, or will when it gets the message. */
+    /* If ranks are threads, rank 0 cannot be lost: it has printed an error, or prints one when it receives the
+       message. */
     if (job.rank > 0 && !first_left && !job.local) print_rank_error();
     return code;
 }
 
 int cli_ranks_close(int code)
 {
-    /* A launcher kills the job at the first failing rank, so wait until rank 0's error has been read. */
+    /* A launcher kills the job when the first rank fails, so wait until the launcher has read rank 0's error. */
     if (code != CLI_OK && job.rank == 0) cli_wait_read();
     if (job.comm != NULL && job.ranks > 1 && !is_orderly_end(code)) {
         code = leave_job(code);
@@ -317,8 +321,8 @@ int cli_ranks_close(int code)
         }
     }
     if (job.comm == NULL && job.rank > 0 && job.blame[0] != '\0') {
-        /* The communicator does not exist yet: rank 0 has most likely hit and printed the same error, so give it 0.3
-           s first. */
+        /* Without a communicator, ranks cannot agree on who prints. Rank 0 probably has the same error, so let rank 0
+           print it first: wait 0.3 s. */
         struct timespec moment = {0, 300000000};
         nanosleep(&moment, NULL);
         print_rank_error();

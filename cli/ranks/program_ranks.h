@@ -3,19 +3,19 @@
  * cli/ranks: the program as one of several ranks. Ranks are processes of a launcher (mpirun -n 4 mercer train ...) or
  * threads of this process, one per device of a list (--device cuda:0,cuda:1): rank_threads.c, devices.c.
  *
- * All ranks run the same command. Only rank 0 prints, and writes the files that have a single writer. A rank that fails
- * sends its error to the other ranks before it ends.
+ * All ranks run the same command. Only rank 0 prints results, and writes the files that are not written by all ranks. A
+ * rank that fails sends its error to the other ranks before it ends.
  */
 #ifndef MERCER_CLI_PROGRAM_RANKS_H
 #define MERCER_CLI_PROGRAM_RANKS_H
 
 #include "cli.h"
 
-/* Joins the MPI job, if --comm and the launcher say so, and checks that all ranks were started with the same
-   options; or creates one rank per device of a list. Returns an exit code. */
+/* Joins the MPI job if --comm and the launcher require one, and checks that all ranks were started with the same
+   options. For a list of devices, creates one rank per device. Returns an exit code. */
 int cli_ranks_open(cli_values *v);
-/* Ends the program or a rank's thread: an orderly shutdown if every rank succeeded, otherwise the other ranks are
-   notified. Returns the exit code. */
+/* Ends this rank. If every rank succeeded or was interrupted, the ranks shut down together; otherwise this rank
+   notifies the other ranks. Returns the exit code. */
 int cli_ranks_close(int code);
 
 /* Returns the communicator; NULL if this process is the only rank and holds all centers. */
@@ -38,12 +38,12 @@ int cli_agree(const char *what, const void *data, int64_t bytes);
 /* Ends the program immediately, from any rank and thread, with an error that is always printed. */
 _Noreturn void cli_give_up(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Records the text of an error. Returns 1 if the caller must print it now (rank 0, unless it already printed why it
-   ends); other ranks print theirs when they find that rank 0 will not. */
+/* Records the text of an error. Returns 1 if the caller must print the error now: on rank 0, unless rank 0 has already
+   printed an error. Other ranks print their error in cli_ranks_close, if rank 0 prints none. */
 int cli_ranks_blame(const char *text);
-/* From now on, a failing rank also writes its error to DIR/errors.log, because launchers may lose what is printed. */
+/* From now on, a failing rank also writes its error to DIR/errors.log, because launchers may lose output. */
 void cli_ranks_folder(const char *path);
-/* Waits until the reader has consumed stderr: when a rank fails, mpirun drops output that it has not read. */
+/* Waits until the launcher has read all of stderr: when a rank fails, mpirun drops output that it has not read. */
 void cli_wait_read(void);
 
 /* ---- Devices (devices.c) ----------------------------------------------------------------------------------------- */
@@ -51,14 +51,13 @@ void cli_wait_read(void);
 typedef struct cli_devices {
     char **names; /* (count) device names as mercer_context_create accepts them */
     int count;
-    int list; /* true if --device is a list, possibly of one: one rank per device */
+    int list; /* true if --device is a list, even of one device: each device gets a rank */
 } cli_devices;
 /* Parses --device; prints errors. Returns an exit code; release `out` with cli_devices_free in either case. */
 int cli_devices_read(const cli_values *v, cli_devices *out);
 void cli_devices_free(cli_devices *devices);
 int cli_names_gpu(const cli_values *v); /* 1 if --device names a GPU, or auto finds one */
-/* Creates a context for one device. If `deferred`, it starts in the background. Returns an exit
-   code. */
+/* Creates a context for one device. If `deferred`, the device starts in the background. Returns an exit code. */
 int cli_make_context(const cli_values *v, const char *device, int threads, int deferred, mercer_context **out);
 
 /* ---- Threads as ranks (rank_threads.c) --------------------------------------------------------------------------- */
@@ -71,8 +70,8 @@ typedef struct cli_rank_state {
     int mpi, local; /* ranks are processes (mpi) or threads (local) */
     int64_t memory;
     double deadline;
-    char blame[512]; /* error that ends this rank */
-    int said;        /* true if that error has been printed */
+    char blame[512]; /* error with which this rank ends; "" if there is none */
+    int said;        /* true if `blame` has been printed */
     char *folder;    /* run folder for errors.log; NULL: none */
 } cli_rank_state;
 cli_rank_state *cli_rank_state_here(void);

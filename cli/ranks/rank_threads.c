@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Ranks that are threads of this process, one per device of a list. Rank 0 is the main thread; every other rank runs
- * the same command with its own copy of the options and closes by itself. The main thread closes last and joins them.
+ * the same command with its own copy of the options and calls cli_ranks_close. The main thread closes last and joins
+ * the other threads.
  */
 #include "data.h"
 #include "options/options.h"
@@ -87,8 +88,8 @@ static void *run_rank_thread(void *argument)
     return NULL;
 }
 
-/* Starts a rank thread with all signals blocked: the main thread receives them and shares them like any state of all
-   ranks. */
+/* Starts a rank thread with all signals blocked. The main thread receives signals and shares them with the other ranks
+   by cli_interrupted. */
 static int start_rank_thread(worker *self)
 {
     sigset_t all, before;
@@ -104,7 +105,7 @@ int cli_local_start(const cli_values *v)
 {
     int error = 0;
     if (local.ranks > 1)
-        json_object_seed(0); /* jansson seeds its hash tables once, before several threads create objects */
+        json_object_seed(0); /* jansson must seed its hash tables before several threads create objects */
     for (int r = 1; r < local.ranks && error == 0; r++) {
         worker *self = &local.workers[r];
         self->v = cli_values_copy(v);
@@ -137,7 +138,7 @@ void cli_local_join(int code)
     limit.tv_sec += 1 + (local.ranks > 0 ? (time_t)local.workers[0].rank_state.deadline : 0);
     for (int r = 1; r < local.ranks; r++) {
         if (join_rank_thread(&local.workers[r], &limit)) continue;
-        fflush(NULL); /* the thread has not responded within the deadline, so it may never end */
+        fflush(NULL); /* a thread that has not ended by the deadline may never end */
         _Exit(code != CLI_OK ? code : CLI_RANKS);
     }
     free(local.workers);

@@ -16,7 +16,7 @@
 
 static void append_text(page *self, const char *bytes, size_t count)
 {
-    if (count >= self->room - self->used) { /* the terminating zero must fit too */
+    if (count >= self->room - self->used) { /* >=, because the terminating zero must fit too */
         size_t room = self->room ? self->room : 4096;
         while (room - self->used <= count && room <= SIZE_MAX / 4) room *= 2;
         char *text = cli_allocate((int64_t)room, 1);

@@ -13,10 +13,10 @@ typedef struct page {
 
 void page_add(page *self, const char *markup); /* appends markup unchanged */
 /* Appends formatted markup. %s is escaped, so untrusted strings are safe. %G, %.4F and %.1A print with page_count,
-   page_number and page_percent below. %d, %zu, %c, %e, %f and %g are those of printf. */
+   page_number and page_percent below. %d, %zu, %c, %e, %f and %g work as in printf. */
 void page_print(page *self, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void page_escape(page *self, const char *text);                     /* & < > " ' become entities; NULL: nothing */
-void page_escape_part(page *self, const char *text, size_t length); /* the same for `length` bytes */
+void page_escape_part(page *self, const char *text, size_t length); /* escapes the first `length` bytes */
 void page_free(page *self);
 
 /* Append formatted numbers; "–" stands for a number that is not finite. */

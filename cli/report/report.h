@@ -25,14 +25,14 @@ typedef struct report_point {
 /* The last run of a log. Events that are missing from the log are NULL. */
 typedef struct report_run {
     json_t *start, *plan, *spectrum, *confusion, *curves, *predictions, *summary;
-    json_t *extras;       /* array of the events table, chart and images, in log order */
+    json_t *extras;       /* events "table", "chart" and "images", in log order */
     report_point *points; /* (count) in log order */
     size_t count;
     int64_t room;
     size_t runs;  /* number of runs in the log */
     size_t first; /* line number where the run starts */
     bool torn;    /* true if the last line is incomplete and was left out */
-    bool resumed; /* true if the run was resumed: the next point may be earlier than the last */
+    bool resumed; /* true if the run was resumed and its next point may be earlier than the last point in `points` */
 } report_run;
 
 /* Reads a log. Returns an exit code and prints errors; release with report_free in either case. */
@@ -52,13 +52,14 @@ typedef struct report_page {
    such as "grid2" (side by side); NULL: no box. */
 void report_open(report_page *self, const char *id, const char *title, const char *lead, const char *class);
 void report_close(report_page *self);
-/* Adds a chart with legend and table of values, and its title as a caption; only the values if there is nothing to
-   compare, nothing if it has no points (report_curves.c). */
+/* Adds a chart with legend and table of values, and with its title if `caption`. Adds only the table if the chart is
+   not worth drawing, and nothing if the chart has no points (report_curves.c). */
 void report_chart(page *out, const svg_chart *chart, bool caption);
 
 double report_value(const json_t *value);                 /* NaN if it is not a number */
 double *report_values(const json_t *array, size_t count); /* first `count` values; release with free (report_log.c) */
-/* Return a field of an event; NaN or NULL if the object is NULL or has no such field of this type. */
+/* Return a field of an event as a number or text; NaN or NULL if the object is NULL or has no such field of this
+   type. */
 double report_number(const json_t *object, const char *name);
 const char *report_text(const json_t *object, const char *name);
 

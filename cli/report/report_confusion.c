@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The confusion matrix. matrix[i][j] counts samples of class i that were classified as class j. Up to TABLE_CLASSES
- * classes are shown as a shaded table, up to MAP_CLASSES as a map that is scaled to the width of the page. With a map,
- * and for more classes, the most confused pairs are listed.
+ * classes are shown as a shaded table, up to MAP_CLASSES classes as a map that is scaled to the width of the page.
+ * Above TABLE_CLASSES classes, the most confused pairs are listed.
  */
 #include "report/report.h"
 
@@ -67,8 +67,8 @@ static double column_sum(const confusion *self, size_t j)
 
 /* ---- The table ----------------------------------------------------------------------------------------------- */
 
-/* Returns the color strength of a cell, 0 .. 0.9: for correct answers proportional to their share of the row; for
-   mistakes, by its square root, so that even a small share is visible. */
+/* Returns the color strength of a cell, 0 .. 0.9. For correct predictions it is proportional to their share of the row.
+   For mistakes it is proportional to the square root of their share, so that even a small share is visible. */
 static double color_strength(double share, bool right)
 {
     return right ? 0.9 * share : fmin(0.9, 1.4 * sqrt(share));
@@ -126,7 +126,7 @@ static void write_table(page *out, const confusion *self)
 
 enum { PAGE_WIDTH = 1080, LARGEST_CELL = 34, COUNTED_CELL = 21, LONGEST_LABEL = 14, RIGHT_RIM = 46, BOTTOM_RIM = 20 };
 
-/* Sizes of a map, in pixels of a page at full width. */
+/* Sizes of a map in pixels, for a page at full width. */
 typedef struct map {
     double cell, font, left, top;
 } map;
@@ -213,7 +213,8 @@ static void write_map_cell(page *out, const confusion *self, const map *sizes, s
     page_print(out, count < 10000 ? "%.0f</text>" : "%.0fk</text>", count < 10000 ? count : count / 1000);
 }
 
-/* Draws the map. Cells shrink with the page until labels would be too small to read; then it scrolls. */
+/* Draws the map. The map shrinks with the page until labels would be too small to read; on narrower pages it
+   scrolls. */
 static void write_map(page *out, const confusion *self)
 {
     map sizes = plan_map(self);

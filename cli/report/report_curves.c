@@ -2,8 +2,9 @@
 /*
  * The charts of a training run: losses and accuracies, the spectrum, projection residuals.
  *
- * Preconditioning divides the i-th eigenvalue by lambda_i / t for i <= q, where t = lambda_{q+1} is the tail: the top q
- * become t, the others are unchanged. The largest stable step grows from about 1 / lambda_1 to about 1 / t.
+ * With the tail t = lambda_{q+1}, preconditioning divides eigenvalue i by lambda_i / t for i <= q. The top q
+ * eigenvalues become t; all smaller eigenvalues are unchanged. The largest stable step grows from about 1 / lambda_1 to
+ * about 1 / t.
  */
 #include "report/report.h"
 
@@ -65,8 +66,8 @@ static double point_value(const report_point *point, size_t offset)
     return value;
 }
 
-/* Returns whether the run has enough epochs to draw only their ends. Running means within an epoch jump where the
-   next one starts, so they are drawn only if there is little else. */
+/* Returns whether the run has enough epochs to draw only one point per epoch, at its end. Points within an epoch show
+   running means, which jump when the next epoch starts, so they are drawn only for runs of few epochs. */
 static bool has_epochs(const report_run *run)
 {
     size_t ends = 0;
@@ -74,8 +75,7 @@ static bool has_epochs(const report_run *run)
     return ends >= ENOUGH_EPOCHS;
 }
 
-/* Returns the known points of a curve: x (count) and y (count), in one allocation that starts at x and that the
-   caller frees. */
+/* Returns the points of a curve that have finite coordinates. The caller frees x; y is part of the same allocation. */
 static svg_series extract_curve(const report_run *run, const char *name, size_t x_offset, size_t y_offset,
                                 double x_unit, bool ends_only)
 {
@@ -89,7 +89,7 @@ static svg_series extract_curve(const report_run *run, const char *name, size_t 
     return (svg_series){.name = name, .x = block, .y = y, .count = count};
 }
 
-/* Returns whether a log axis suits: all values are positive and spread over more than a factor of 20. */
+/* Returns whether to use a log axis: all values are positive, and the largest is more than 20 times the smallest. */
 static bool suits_log_axis(const svg_series *series, size_t count)
 {
     double low = INFINITY, high = 0;
@@ -147,12 +147,12 @@ static void write_value_row(page *out, const char *name, double training, double
     page_add(out, "</tr>\n");
 }
 
-/* Shows final values instead of curves, for a solver with a single step or a run of one epoch. */
+/* Shows a table of the final values instead of curves, for a solver without epochs or a run of one epoch. */
 static void write_final_values(report_page *self, const report_run *run)
 {
     const report_point *last = &run->points[run->count - 1];
     CLI_OWNED(page_free) page rows = {0};
-    if (run->summary && !isfinite(last->train_loss)) return; /* the headline shows them already */
+    if (run->summary && !isfinite(last->train_loss)) return; /* the headline already shows the final values */
     if (!isfinite(last->epoch)) return;
     write_value_row(&rows, "Mean squared error", last->train_loss, last->validation_loss, false);
     write_value_row(&rows, "Accuracy", last->train_accuracy, last->validation_accuracy, true);
@@ -168,7 +168,7 @@ static void write_final_values(report_page *self, const report_run *run)
 
 /* ---- Curves of a training run -------------------------------------------------------------------------------- */
 
-/* Returns the epoch axis; conjugate gradients report their steps as epochs. */
+/* Returns the epoch axis. The solver cg reports its steps as epochs, so its axis shows steps. */
 static time_axis epochs_axis(const report_run *run)
 {
     bool steps = mercer_solver_kind_of(report_text(run->plan, "solver")) == MERCER_SOLVER_STEPS;

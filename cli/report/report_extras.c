@@ -16,8 +16,8 @@
 /*
  * Small gray images inside the page: PNG (8 bits, one channel), in base64.
  *
- * A PNG is a signature and chunks: length, name, data, CRC of name and data. IHDR holds the shape, IDAT the rows, each
- * with a filter byte 0 before it, compressed by zlib, IEND nothing.
+ * A PNG is a signature and chunks: length, name, data, CRC of name and data. IHDR holds the shape; IDAT holds the rows,
+ * each after a filter byte 0, compressed by zlib; IEND is empty.
  */
 static unsigned char *put_u32(unsigned char *at, uint32_t value)
 {
@@ -49,7 +49,7 @@ static void add_base64(page *out, const unsigned char *bytes, size_t count)
     }
 }
 
-/* Writes pixels (height, width), 0 .. 255, as an <img> with an alternative text. */
+/* Writes pixels (height, width), 0 (black) .. 255 (white), as an <img> with the alternative text `text`. */
 static void put_image(page *out, const unsigned char *pixels, int height, int width, const char *text)
 {
     static const unsigned char signature[8] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
@@ -60,7 +60,7 @@ static void put_image(page *out, const unsigned char *pixels, int height, int wi
     for (int i = 0; i < height; i++)
         memcpy(raw + (size_t)i * ((size_t)width + 1) + 1, pixels + (size_t)i * (size_t)width, (size_t)width);
     put_u32(put_u32(shape, (uint32_t)width), (uint32_t)height);
-    shape[8] = 8; /* bits; the zeros after it: gray, and the only defined methods */
+    shape[8] = 8; /* bits per pixel; the zero bytes after it mean gray, and the only defined methods */
     if (compress2(packed, &packed_bytes, raw, (uLong)raw_bytes, 9) == Z_OK) {
         unsigned char *file = cli_allocate((int64_t)packed_bytes + 100, 1), *end = file + sizeof signature;
         memcpy(file, signature, sizeof signature);
@@ -79,7 +79,7 @@ enum { MOST_ROWS = 1000, MOST_COLUMNS = 64, MOST_IMAGES = 200, MOST_SIDE = 256 }
 
 /* ---- Tables -------------------------------------------------------------------------------------------------- */
 
-/* Returns whether to align a column right: all cells are numbers, or texts that start like one ("97.3 %"). */
+/* Returns whether to align a column right: each cell is a number, or a text that starts with a number ("97.3 %"). */
 static bool is_numeric(const json_t *rows, size_t column)
 {
     for (size_t i = 0; i < json_array_size(rows); i++) {

@@ -66,14 +66,14 @@ typedef struct measure {
     const char *name;
 } measure;
 
-/* Returns the scores of held-out rows; the summary, if it has none. */
+/* Returns the scores of held-out rows, or the summary if the log has no such scores. */
 static const json_t *scores_of(const report_run *run)
 {
     const json_t *held = json_object_get(run->summary, "held_out");
     return json_is_object(held) ? held : run->summary;
 }
 
-/* Names the rows that the scores are of. */
+/* Writes the number and kind of the held-out rows that were scored; nothing for other scores. */
 static void write_score_rows(page *out, const report_run *run)
 {
     const json_t *held = json_object_get(run->summary, "held_out");
@@ -81,7 +81,7 @@ static void write_score_rows(page *out, const report_run *run)
     page_print(out, "<small>of %G rows (%s)</small>", report_number(held, "rows"), report_text(held, "how"));
 }
 
-/* Shows the first metric that the summary or the curves contain. */
+/* Shows the first of `measures` that the summary or the curves contain. */
 static void write_result_card(page *out, const report_run *run, const measure *measures, size_t count, bool percent)
 {
     for (size_t i = 0; i < count; i++) {

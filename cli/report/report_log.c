@@ -2,10 +2,11 @@
 /*
  * Reads the log of a run: one JSON object per line, {"event": name, ...}.
  *
- * A log may contain several runs; the last one is used. A resumed run continues: events logged after the point it was
- * resumed from are replaced. Unknown events and fields are ignored, for forward compatibility. A line that is not JSON
- * is skipped if it is the last one, or the last before a run starts or resumes: the run was killed while writing it.
- * Anywhere else it is an error, because the missing content is unknown.
+ * A log may contain several runs; the last one is used. A resumed run continues the run before it, and replaces the
+ * events after the checkpoint from which it was resumed. Unknown events and fields are ignored, for forward
+ * compatibility. A line that is not JSON is skipped if it is the last line of the log, or the last line before a run
+ * starts or resumes: the earlier run was killed while writing the line. Anywhere else such a line is an error, because
+ * its content is unknown.
  */
 #include "report/report.h"
 
@@ -83,7 +84,7 @@ static beginning run_beginning(const char *name, const json_t *event)
     return json_is_true(json_object_get(event, "resumed")) ? RESUMES : STARTS;
 }
 
-/* Stores an event; for events that should occur once, the last one counts. */
+/* Stores an event. An event that should occur once per run replaces an earlier event of the same name. */
 static void store_event(report_run *run, const char *name, json_t *event, size_t line)
 {
     struct {
@@ -115,7 +116,7 @@ static void store_event(report_run *run, const char *name, json_t *event, size_t
 
 /* ---- Lines --------------------------------------------------------------------------------------------------- */
 
-/* Reader state: position, and the last malformed line until it is known whether it is an error. */
+/* Reader state: the position, and a malformed line until the next line shows whether the malformed line is an error. */
 typedef struct reader {
     const char *path;
     size_t line;      /* number of the current line */

@@ -51,7 +51,7 @@ static bool is_iteration_field(const char *field)
     return false;
 }
 
-/* Returns whether to show a row. Sizes of 0 belong to parts that this plan does not have; an exact projector has no
+/* Returns whether to show a row. A size of 0 belongs to a part that this plan does not have. An exact projector has no
    sizes. */
 static bool is_shown(const plan_row *row, const json_t *plan)
 {
@@ -167,7 +167,7 @@ void report_phases(report_page *self, const report_run *run)
         total += time;
     }
     if (count == 0) return;
-    if (seconds > 1.002 * total) { /* time outside the phases */
+    if (seconds > 1.002 * total) { /* training time outside all phases */
         names[count] = "Other: data, centers, files";
         values[count++] = seconds - total;
         total = seconds;

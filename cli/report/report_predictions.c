@@ -39,7 +39,7 @@ static void write_metric_table(page *out, const json_t *outputs)
     page_add(out, "</tbody></table></div>\n");
 }
 
-/* Adds the plots of output k; its residuals only if it is the only output. */
+/* Adds the scatter plot of output k, and the plot of its residuals if the model has only one output. */
 static void write_plots(page *out, const json_t *output, size_t k, bool alone)
 {
     const json_t *truth = json_object_get(output, "true"), *given = json_object_get(output, "predicted");
@@ -67,7 +67,7 @@ static void describe_sample(page *out, const json_t *event, size_t sampled)
     page_print(out, "%G", (double)sampled);
     if (rows > (double)sampled) page_print(out, " of %G", rows);
     page_add(out, " ");
-    page_add(out, data ? data : ""); /* not escaped here: report_open escapes the lead */
+    page_add(out, data ? data : ""); /* do not escape here: report_open escapes its argument `lead` */
     page_print(out, "%ssamples%s. Predictions on the dashed line are exact.", data ? " " : "",
                rows > (double)sampled ? ", evenly spaced" : "");
 }

@@ -12,7 +12,8 @@
 
 enum { MOST_CURVES = SVG_COLORS };
 
-/* Returns a series of two lists, empty unless they have the same length. The caller frees the lists (free_series). */
+/* Returns a series with the lists `x` and `y` of an event; an empty series if their lengths differ. Release with
+   free_series. */
 static svg_series series_of(const json_t *object, const char *x, const char *y, const char *name)
 {
     const json_t *left = json_object_get(object, x), *right = json_object_get(object, y);

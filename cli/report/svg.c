@@ -2,9 +2,10 @@
 /*
  * Line charts, scatter charts and a stacked bar as SVG.
  *
- * An axis maps its range [low, high], or [log10 low, log10 high], linearly to pixels. Ticks of a linear axis are the
- * multiples of 1, 2 or 5 times a power of ten that give about five ticks; a log axis has powers of ten, and 2 and 5
- * times them if the range is small. Coordinates are rounded to a tenth; points that are not finite are left out.
+ * An axis maps its range [low, high], or [log10 low, log10 high], linearly to pixels. Ticks of a linear axis are
+ * multiples of 1, 2 or 5 times a power of ten, chosen to give about five ticks. Ticks of a log axis are powers of ten,
+ * and if the range is small also 2 and 5 times a power of ten. Coordinates are rounded to a tenth; points that are not
+ * finite are left out.
  */
 #include "report/svg.h"
 
@@ -15,7 +16,7 @@ enum { WIDTH = 520, HEIGHT = 290, TALL = 430, LEFT = 64, RIGHT = 14, TOP = 12, B
 typedef struct axis {
     bool log;
     double low, high;     /* range of the values, or of their log10 if log */
-    double begin, extent; /* position of `low` and extent in pixels; extent < 0 points up */
+    double begin, extent; /* pixel position of `low`; length of the axis in pixels, < 0 if it points up */
     double ticks[MOST_TICKS];
     int count;
     double step; /* distance between ticks of a linear axis */
@@ -121,7 +122,8 @@ static void log_ticks(axis *self)
         }
 }
 
-/* Widens the range so that lines do not touch the frame and at least a few ticks fit, then places the ticks. */
+/* Widens the range, so that lines do not touch the frame and the axis has at least a few ticks, then places the
+   ticks. */
 static void finish_axis(axis *self, bool of_y, bool from_zero, bool shares, bool whole)
 {
     if (self->log) {
@@ -210,8 +212,8 @@ static void draw_axes(page *out, const svg_chart *chart, const axis *x, const ax
 
 /* ---- Lines --------------------------------------------------------------------------------------------------- */
 
-/* Returns the index of a series' color and marker, and sets *dashes to its dash style. Dotted series are not
-   counted: they take color and marker of the series before. */
+/* Returns the index of the color and marker of series k, and sets *dashes to its dash style. A dotted series has the
+   color and marker of the series before it. */
 static size_t series_style(const svg_chart *chart, size_t k, int *dashes)
 {
     enum { DOTTED = 4 };
@@ -237,7 +239,7 @@ static void draw_mark(page *out, size_t series, double x, double y)
     }
 }
 
-enum { MARKED_POINTS = 30 }; /* markers on more points would hide the line */
+enum { MARKED_POINTS = 30 }; /* a line with more points gets no markers, which would hide the line */
 
 /* Draws the line of a series (marks = false) or the markers on it. */
 static void draw_line_or_marks(page *out, const svg_chart *chart, size_t k, const axis *x, const axis *y, bool marks)
@@ -257,8 +259,8 @@ static void draw_line_or_marks(page *out, const svg_chart *chart, size_t k, cons
     }
 }
 
-/* Draws dots in layers. The opacity of overlapping dots accumulates only between paths, so several paths make dense
-   regions darker. */
+/* Draws dots in several paths (layers). Dots that overlap look darker only if they belong to different paths, so layers
+   make dense regions darker. */
 static void draw_dots(page *out, const svg_chart *chart, size_t k, const axis *x, const axis *y)
 {
     enum { LAYERS = 12 };

@@ -18,15 +18,15 @@ typedef struct svg_series {
     const char *name;
     const double *x, *y; /* (count) pairs that are not finite, or not positive on a log axis, are left out */
     size_t count;
-    bool dotted; /* dotted, in the color of the last undotted series: the same quantity elsewhere */
+    bool dotted; /* dotted line in the color of the series before: the same quantity on other data */
 } svg_series;
 
 typedef struct svg_chart {
     const char *title;             /* for screen readers; the caption is added by the page */
     const char *x_label, *y_label; /* with units */
-    bool log_x, log_y;             /* a log axis without a positive value shows an empty chart */
+    bool log_x, log_y;             /* logarithmic axis; without positive values the chart is empty */
     bool percent;                  /* y values are fractions, ticks show percent */
-    bool x_from_zero, y_from_zero; /* linear axes of positive values start at 0 */
+    bool x_from_zero, y_from_zero; /* a linear axis of positive values starts at 0 */
     bool x_whole;                  /* x values are integers, and so are the ticks of a linear axis */
     bool dots;                     /* scatter plot instead of lines */
     bool diagonal;                 /* both axes share one range, and the line y = x is drawn */
@@ -41,7 +41,7 @@ svg_chart svg_chart_of(const char *title, const char *x_label, const char *y_lab
                        size_t count);
 /* Returns the number of points of the chart that can be drawn. */
 size_t svg_points(const svg_chart *chart);
-/* Returns whether the chart is worth drawing: a series of one point shows no more than its number. */
+/* Returns whether the chart is worth drawing. A chart with one point per series is not: the table shows the same. */
 bool svg_worth_drawing(const svg_chart *chart);
 /* Draws lines or dots with axes, ticks and grid. Draws at most SVG_MOST_POINTS points per line, or SVG_MOST_DOTS
    dots, evenly spaced over the series. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What mercer train prints by default: what was read; the score on rows that the model was not trained on; the most
- * important columns; the model file; the next command.
+ * The default output of mercer train: the data that were read; the score on rows that the model was not trained on; the
+ * most important columns; the model file; the next command.
  *
- * The score is that of the validation set or of held-out rows if there are any, otherwise that of cross-validated
- * predictions. Without either, the result names the held-out error of the search as such.
+ * The score is computed on the validation set or on held-out rows if the fit has any, otherwise from cross-validated
+ * predictions. If the fit has none of these, the output shows the held-out error of the search and says so.
  */
 #include "results/results.h"
 
@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 
 enum { TOP_COLUMNS = 5, LABEL = 10 };
-/* Smallest decrease of the score that is shown. */
+/* Columns with a smaller decrease of the score are not shown. */
 #define LEAST_DROP 0.0005
 
 /* Prints a label and a text, wrapped on a terminal. Releases `text`, which may be NULL. */
@@ -60,7 +60,7 @@ static char *read_text(const cli_job *job)
     return cli_format("%s: %s rows; %s", name, cli_count_text(count, cli_data_info(job->data).rows), columns);
 }
 
-/* Returns the number of missing values and of columns that have some; NULL if there are none. */
+/* Returns a text with the number of missing values and the number of their columns; NULL if no values are missing. */
 static char *missing_text(const char *schema)
 {
     json_auto_t *root = schema != NULL ? json_loads(schema, 0, NULL) : NULL;
@@ -171,7 +171,7 @@ static char *classes_score(const cli_score *score)
     return isfinite(all->log_loss) ? cli_append(text, "; log loss %.3f", all->log_loss) : text;
 }
 
-/* Returns what is known without a score: the held-out error of the search, if there was one. */
+/* Returns the text shown instead of a score: the held-out R2 of the search, or a note if the fit had no search. */
 static char *search_score(const cli_job *job)
 {
     char rows[CLI_SHORT];
@@ -184,8 +184,8 @@ static char *search_score(const cli_job *job)
 
 /* ---- Columns, file, next command --------------------------------------------------------------------------------- */
 
-/* Returns the most important columns of a list made by cli_find_importance; NULL if there is no list. trained: it was
-   measured on training rows. */
+/* Returns the most important columns of a list made by cli_find_importance; NULL if `list` is NULL or empty. trained:
+   true if the importance was measured on training rows. */
 static char *columns_text(const json_t *list, int classes, int trained)
 {
     char *text = NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Importance of columns: the drop of R2 or accuracy when a column of the table is permuted, as a table or JSON. For the
- * report page also the partial dependence of the mean prediction on the most important columns.
+ * report page, also the partial dependence: the mean prediction as a function of one column.
  */
 #include "results/results.h"
 
@@ -113,7 +113,8 @@ static mercer_dataset *spread_rows(const mercer_dataset *data, int64_t most)
     return out;
 }
 
-/* Returns the levels of the used column with this index; NULL if it is not a category. */
+/* Returns the levels of a column, whose index counts only columns that are not dropped; NULL if the column is not a
+   category. */
 static const json_t *levels_of(const json_t *schema, int64_t column)
 {
     const json_t *list = json_object_get(schema, "columns");
@@ -142,8 +143,8 @@ static int64_t count_columns(const mercer_model *model)
     return list != NULL ? count : info.features;
 }
 
-/* Returns the number of rows that fit in the time, a power of 2, estimated from an evaluation of LEAST_ROWS rows; 0 if
-   even these take too long. */
+/* Returns the number of rows whose permutation importance takes at most `seconds`, estimated by timing an evaluation of
+   LEAST_ROWS rows: PERMUTED_ROWS, halved until the time suffices; 0 if even LEAST_ROWS rows take too long. */
 static int64_t affordable_rows(mercer_model *model, const mercer_dataset *data, double seconds)
 {
     double start = cli_now();
@@ -265,8 +266,8 @@ static void log_dependence(cli_log *log, mercer_model *model, const mercer_datas
                             "x", cli_json_text(name), "y", "mean prediction", "series", series));
 }
 
-/* Logs the dependence on the most important columns: charts of numeric columns first, so that they are placed side
-   by side, then tables of categories. */
+/* Logs the partial dependence on the most important columns: first charts of numeric columns, because the page places
+   consecutive charts side by side, then tables of categories. */
 static void log_importance_and_dependence(cli_log *log, mercer_model *model, const mercer_dataset *data,
                                           const mercer_importance_info *info, const rank *order)
 {

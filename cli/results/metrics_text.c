@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Evaluation metrics as lines, tables, JSON and events. They are computed by the library: mercer_metrics. */
+/* Prints the metrics of the library (mercer_metrics) as lines and tables, and returns them as JSON and events. */
 #include "results/results.h"
 
 #include <inttypes.h>
@@ -12,7 +12,8 @@ enum { LISTED_OUTPUTS = 100, CURVE_POINTS = 200, CURVE_CLASSES = 6, PAIRS = 2000
 
 /* ---- The list of metrics ----------------------------------------------------------------------------------------- */
 
-/* Metrics that do not apply to the task are not finite. title NULL: not shown in the list. */
+/* The metrics in output order. A metric that does not apply to the task is not finite. If `title` is NULL, the metric
+   is only in the JSON output. */
 static const struct {
     const char *name, *title;
     size_t offset;
@@ -54,7 +55,7 @@ static double metric_value(const mercer_metrics *metrics, int k)
     return value;
 }
 
-/* Omits metrics that do not apply, but shows r2 of constant targets as null. */
+/* Omits metrics that do not apply. For constant targets, r2 is null. */
 json_t *cli_metrics_json(const mercer_metrics *metrics)
 {
     json_t *object = json_object();
@@ -97,7 +98,7 @@ static json_t *list_json(const double *values, int64_t count)
     return array;
 }
 
-/* Adds the points of a curve as two lists; returns 0 if the curve has none. */
+/* Adds the points of a curve to `object` as two lists; returns 0 if the curve has no points. */
 static int add_curve(json_t *object, const mercer_evaluation *evaluation, const char *curve, int64_t index,
                      const char *x_name, const char *y_name)
 {
@@ -144,7 +145,7 @@ json_t *cli_curves_json(const cli_metrics *metrics, const char *const *labels, c
 {
     const mercer_metrics *all = &metrics->all;
     json_t *object = json_pack("{ss}", "data", data), *roc = json_array(), *calibration = json_object();
-    int64_t first = all->outputs == 2 ? 1 : 0; /* with two classes one curve suffices */
+    int64_t first = all->outputs == 2 ? 1 : 0; /* two classes: only the curve of the second class */
     for (int64_t j = first; j < all->outputs && j < CURVE_CLASSES; j++) {
         json_t *curve = json_object();
         mercer_output_metrics one = output_metrics(metrics->evaluation, j);

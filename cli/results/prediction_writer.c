@@ -4,7 +4,7 @@
  *
  *   kept columns of the input | class, or values | probabilities | set of classes
  *
- * with the bounds of its interval after each value. An array in an NPY file contains one of these: classes, scores,
+ * where the bounds of its interval follow each value. An array in an NPY file contains one of these: classes, scores,
  * probabilities, (prediction, low, high) for each output, or sets as booleans.
  */
 #include "results/results.h"
@@ -22,7 +22,7 @@ struct cli_writer {
     cli_result result;
     int64_t outputs;
     const char *const *labels; /* (outputs) class names, or NULL */
-    char **names; /* (name_count) column names in output order, starting with kept columns and values or class */
+    char **names;              /* (name_count) column names in output order */
     int64_t name_count;
     int named;         /* true: write a header line */
     double *radius;    /* (outputs) interval half-widths, or the threshold of sets; NULL: none */
@@ -94,7 +94,7 @@ static int has_name(const cli_writer *w, const char *name)
     return 0;
 }
 
-/* Adds a column name and takes ownership. A duplicate gets a number, with a warning if names are written. */
+/* Adds a column name and takes ownership. A duplicate name gets a number, with a warning if the file has a header. */
 static void add_name(cli_writer *w, char *name)
 {
     int64_t capacity = w->name_count;
@@ -113,7 +113,8 @@ static void add_name(cli_writer *w, char *name)
     w->names[w->name_count++] = name;
 }
 
-/* Adds the names of class or values: the target names with "_predicted", so that they can stand next to the targets. */
+/* Adds the column names of the class or the values: the target names with "_predicted", so that they differ from the
+   names of the targets. */
 static void name_predictions(cli_writer *w, const mercer_model *model)
 {
     mercer_model_info info = cli_model_info(model);
@@ -239,7 +240,7 @@ void cli_put_field(FILE *file, char separator, const char *text)
     fputc('"', file);
 }
 
-/* Writes a name as a field, quoted if it contains special characters of the format. */
+/* Writes a name as a field, quoted if it contains characters that are special in the format. */
 static void put_name(const cli_writer *w, const char *name)
 {
     if (w->terminal) { /* escape control characters */
@@ -257,7 +258,7 @@ static void put_number(const cli_writer *w, double value, int single)
     fputs(cli_number_text(text, value, single), w->file);
 }
 
-/* Writes the separator before field k of a row, in JSON '{' or ','. */
+/* Writes the text before field k of a row: the separator, or in JSON '{' or ','. */
 static void put_before(const cli_writer *w, int64_t k)
 {
     if (w->form != CLI_FORM_JSONL) {
@@ -364,7 +365,8 @@ static mercer_status put_text_row(const cli_writer *w, const mercer_matrix *m, i
     return MERCER_OK;
 }
 
-/* Writes the header line of csv and tsv, unless there are only predictions of a model without target names. */
+/* Writes the header line of csv and tsv; nothing if the file contains only predictions and the model has no target
+   names. */
 static void put_header(const cli_writer *w)
 {
     if (!w->named || (w->form != CLI_FORM_CSV && w->form != CLI_FORM_TSV)) return;

@@ -19,7 +19,7 @@
 int cli_show_metrics(const cli_values *v, const cli_metrics *metrics, const mercer_model *model);
 /* Sets all metrics to NaN, which means unknown. */
 void cli_metrics_clear(mercer_metrics *metrics);
-/* Returns the metrics that apply: accuracy, mse, ... */
+/* Returns an object with the metrics that apply to the task, such as accuracy and mse. */
 json_t *cli_metrics_json(const mercer_metrics *metrics);
 /* Returns a (classes, classes) matrix as an array of rows; integral entries become integers. */
 json_t *cli_confusion_json(const double *matrix, int64_t classes);
@@ -32,14 +32,14 @@ json_t *cli_curves_json(const cli_metrics *metrics, const char *const *labels, c
 
 /* Prints the output of mercer explain --permutation. Returns an exit code. */
 int cli_show_importance(const cli_values *v, const mercer_importance *importance);
-/* Logs, computed on a sample of the rows, the importance of columns and the dependence of the mean prediction on the
-   most important ones, as events for the report page. Logs nothing for data without column names, or if the
+/* Logs events for the report page: the importance of columns, and the dependence of the mean prediction on the most
+   important columns, computed on a sample of the rows. Logs nothing for data without column names, or if the
    computation fails. */
 void cli_log_importance(cli_log *log, mercer_model *model, const mercer_dataset *data);
 
-/* Measures the importance of columns on up to 512 rows of a dataset, or on fewer so that it takes at most about
-   `seconds`: an array of {"name", "drop"} in descending order; NULL if there are no column names, or too many columns
-   for the time. Release with json_decref. */
+/* Measures the importance of columns on up to 512 rows of a dataset, fewer if needed to take at most about `seconds`.
+   Returns an array of {"name", "drop"} in descending order of "drop". Returns NULL if the data or the model have no
+   column names, or if there are too many columns for the time. Release with json_decref. */
 json_t *cli_find_importance(mercer_model *model, const mercer_dataset *data, double seconds, cli_bar *bar);
 
 /* ---- The result of a training run (fit_summary.c) ---------------------------------------------------------------- */
@@ -51,9 +51,10 @@ typedef struct cli_score {
     const char *how; /* "validation set", "held-out rows" or "cross-validation"; NULL: there is no score */
 } cli_score;
 
-/* Prints what was read. */
+/* Prints a description of the data that were read. */
 void cli_show_read(const cli_job *job);
-/* Finds the score of a finished fit. metrics: those of the validation rows; NULL: there are none. */
+/* Finds the score of a finished fit. metrics: metrics of the validation rows; NULL if the fit has no validation
+   rows. */
 cli_score cli_find_score(const cli_job *job, const cli_metrics *metrics);
 json_t *cli_score_json(const cli_score *score);
 /* Prints the score, the most important columns, the model file and the next command. importance may be NULL. */
@@ -62,33 +63,34 @@ void cli_show_result(const cli_job *job, const mercer_report *report, const cli_
 
 /* ---- Shapley values (shap_writer.c) ------------------------------------------------------------------------------ */
 
-/* Shapley values of rows: written to a file, and summarized for the answer of the command. */
+/* Writer of Shapley values: writes the values of each row to a file, and sums them for the summary that the command
+   prints. */
 typedef struct cli_shap {
     mercer_shap_info info;
     char **columns, **outputs; /* (info.columns), (info.outputs) names; owned */
     FILE *file;                /* NULL: values are only summarized */
     char separator;
-    int pairs;        /* interactions: a row and output has (columns, columns) values */
-    double *absolute; /* (columns), or (columns, columns) of pairs: sums of |value| over rows and outputs; owned */
+    int pairs;        /* true: interactions, (columns, columns) values per row and output */
+    double *absolute; /* (columns), or (columns, columns) if `pairs`: sums of |value| over rows and outputs; owned */
     int64_t rows;     /* number of rows so far */
 } cli_shap;
 
-/* Fills names and summary for the values of a model; the fields file, separator and pairs are set by the caller. */
+/* Initializes `out` for the values of a model. The caller sets the fields file, separator and pairs before. */
 void cli_shap_open(cli_shap *out, const mercer_shap *shap, const mercer_model *model);
 /* Writes the header line. */
 void cli_shap_begin(const cli_shap *shap);
 /* Adds values (rows, outputs columns) f64, or interactions (rows, outputs columns columns). first: number of the first
    row. */
 void cli_shap_put(cli_shap *shap, const double *values, int64_t rows, int64_t first);
-/* Prints the answer of mercer explain --shap. background: description of the background rows. Returns an exit code. */
+/* Prints the summary of mercer explain --shap. background: description of the background rows. Returns an exit code. */
 int cli_shap_show(const cli_values *v, const cli_shap *shap, const char *background);
 void cli_shap_close(cli_shap *shap);
 
 /* ---- Predictions (prediction_writer.c) --------------------------------------------------------------------------- */
 
 typedef enum cli_form { CLI_FORM_NPY, CLI_FORM_CSV, CLI_FORM_TSV, CLI_FORM_JSONL, CLI_FORM_TEXT } cli_form;
-/* Contents of an output row: values (or scores of classes); the class; the class and the probabilities of all
-   classes. */
+/* Contents of an output row. CLI_RESULT_VALUES: values, or scores of classes; CLI_RESULT_CLASS: the class;
+   CLI_RESULT_PROBABILITIES: the class, and the probabilities of all classes. */
 typedef enum cli_result { CLI_RESULT_VALUES, CLI_RESULT_CLASS, CLI_RESULT_PROBABILITIES } cli_result;
 
 typedef struct cli_writer_plan {
@@ -101,8 +103,8 @@ typedef struct cli_writer_plan {
 typedef struct cli_writer cli_writer;
 cli_writer *cli_writer_new(const cli_writer_plan *plan, mercer_context *context, const mercer_model *model);
 void cli_writer_begin(cli_writer *writer, FILE *file, int64_t rows);
-/* Writes rows of scores, of type cli_result_type; if sets or probabilities are written, rows of probabilities as
-   f64. */
+/* Writes rows. The input matrix contains scores of type cli_result_type, but f64 probabilities if sets of classes or
+   probabilities are written. */
 mercer_status cli_writer_put(cli_writer *writer, const mercer_matrix *rows);
 int cli_writer_failed(const cli_writer *writer);
 void cli_writer_free(cli_writer *writer);

@@ -5,12 +5,14 @@
  *
  *   row | target | base | sum | NAME_shap for each column
  *
- * sum is base plus all values, the output of the model. With interactions there is a line for each column, too:
+ * base is the mean output over the background rows. sum is the sum of base and all values: the output of the model.
+ * With --interactions, the file has a line for each row, target and column:
  *
  *   row | target | column | NAME_interaction for each column
  *
- * whose sum is the value of the column. The answer lists mean absolute values, summed over the outputs; of interactions
- * those of pairs of columns, both halves together.
+ * The interactions of a line sum to the Shapley value of its column. The summary lists the mean absolute value of each
+ * column, summed over the outputs. With --interactions, it lists the mean absolute interaction of each pair of columns,
+ * in both orders together.
  */
 #include "results/results.h"
 
@@ -23,7 +25,8 @@
 
 enum { MOST_PAIRS = 20 }; /* number of pairs in the table */
 
-/* Copies names, which are numbers if they are unknown; on a terminal with control characters escaped. */
+/* Copies `count` names, with control characters escaped if the output is a terminal. If `names` is NULL, the copies are
+   numbers. */
 static char **copy_names(const cli_shap *shap, const char *const *names, int64_t count)
 {
     int terminal = shap->file != NULL && isatty(fileno(shap->file));
@@ -72,7 +75,7 @@ static void put_number(const cli_shap *shap, double value)
     fprintf(shap->file, "%c%s", shap->separator, cli_number_text(text, value, 0));
 }
 
-/* Writes the line of one row and output, and of interactions of one column. */
+/* Writes the line of a row and output, or with interactions the line of a row, output and column. */
 static void put_line(const cli_shap *shap, const double *values, int64_t row, int64_t output, int64_t column)
 {
     double sum = shap->info.base[output];

@@ -36,7 +36,7 @@ int cli_error(int code, const char *format, ...)
     return code;
 }
 
-/* Warnings printed so far; needs no lock, because only rank 0 prints them, from one thread. */
+/* Warnings printed so far. They need no lock, because only one thread of rank 0 prints warnings. */
 static struct {
     char *texts[256];
     size_t count;
@@ -176,7 +176,7 @@ static int make_context(const cli_values *v, int deferred, mercer_context **out)
 {
     CLI_OWNED(cli_devices_free) cli_devices devices = {0};
     *out = cli_comm_context();
-    if (*out != NULL) return CLI_OK; /* with ranks, everything shared uses the communicator's context */
+    if (*out != NULL) return CLI_OK; /* with several ranks, all objects use the communicator's context */
     CLI_TRY(cli_devices_read(v, &devices));
     int64_t threads = cli_integer(v, "threads");
     if (devices.list)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The learned metric for the log and the report page: largest weights, spectrum, a map. */
+/* The learned metric for the log and the report page: largest weights, eigenvalues, and the matrix as an image. */
 #include "options/options.h"
 #include "terminal/progress.h"
 
@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { MOST_FEATURES = 30, MOST_MAPPED = 128 }; /* maximum number of features in the table, and in the map */
+enum { MOST_FEATURES = 30, MOST_MAPPED = 128 }; /* maximum number of features in the table, and in the image */
 
 typedef struct weight {
     int64_t feature;
@@ -21,8 +21,8 @@ static int compare_values(const void *a, const void *b)
     return (left->feature > right->feature) - (left->feature < right->feature);
 }
 
-/* Returns the diagonal entries of M = A A', for the map A (d, d') or its diagonal (1, d), sorted in descending
-   order. Release with free. */
+/* Returns the diagonal entries of M = A A', sorted in descending order. `map` is A (d, d'), or the diagonal of A (1,
+   d). Release with free. */
 static weight *weights_of(const mercer_matrix *map, int64_t d)
 {
     const double *a = map->data;
@@ -61,7 +61,7 @@ static json_t *feature_rows(const cli_job *job, const mercer_matrix *map)
     return rows;
 }
 
-/* Returns a line chart of values at first, first + 1, ... */
+/* Returns a line chart of `count` values; their x values are first, first + 1, ... */
 static json_t *values_chart(const char *title, const char *x, const char *y, int64_t first, const double *values,
                             int64_t count)
 {
@@ -85,7 +85,7 @@ static json_t *spectrum_chart(const mercer_matrix *map)
     return values_chart("Eigenvalues of the metric", "direction", "eigenvalue", 1, values, map->cols);
 }
 
-/* Returns |M| as an image, dark where it is large; each entry is a square of `each` pixels per side. */
+/* Returns |M| as an image in which large entries are dark. Each entry is a square of `each` pixels per side. */
 static json_t *map_image(const mercer_matrix *map)
 {
     enum { SIDE = 160 };

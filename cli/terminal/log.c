@@ -24,8 +24,8 @@ static void end_last_line(FILE *file)
     }
 }
 
-/* Returns whether a path can be appended to: it does not exist, is empty, starts like a log, or is not a regular
-   file. */
+/* Returns whether events may be appended to a path: the file does not exist, is empty, starts like a log, or is not a
+   regular file. */
 static int looks_like_log(const char *path)
 {
     struct stat state;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * SIGBUS handler: a mapped file was truncated by another process, or its disk failed, between the check of the file and
- * the reading of a block a few milliseconds later. The program ends like after any other read error, with the file's
- * name, found in /proc/self/maps, and exit code 74. Any other SIGBUS keeps its default action.
+ * SIGBUS handler. SIGBUS means that a mapped file became unreadable while in use: another process truncated the file,
+ * or the disk failed. The program ends as after any other read error, with an error that names the file (found in
+ * /proc/self/maps) and exit code 74. Any other SIGBUS has its default action.
  *
- * Signal handling is left to the program: the library installs no handlers.
+ * The library installs no signal handlers, so the program does.
  */
 #include "job.h"
 
@@ -78,10 +78,10 @@ static void handle_sigbus(int number, siginfo_t *info, void *context)
     static atomic_flag begun = ATOMIC_FLAG_INIT;
     static char name[PATH_MAX];
     (void)context;
-    while (atomic_flag_test_and_set(&begun)) pause(); /* another thread is already handling it */
+    while (atomic_flag_test_and_set(&begun)) pause(); /* another thread is already handling a SIGBUS */
     if (info->si_code <= 0 || !find_mapped_file((uintptr_t)info->si_addr, name)) {
         signal(number, SIG_DFL);
-        raise(number); /* delivered when this handler returns */
+        raise(number); /* the signal is delivered when this handler returns */
         return;
     }
     cli_remove_unfinished();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Output files that appear under their name when complete, or not at all; JSON on stdout. */
+/* Output files, which get their name only when they are complete; JSON on stdout. */
 #include "ranks/program_ranks.h"
 
 #include <dirent.h>
@@ -26,7 +26,7 @@ static char *folder_of(const char *path)
     return cli_copy(dirname(copy));
 }
 
-/* Deletes temporary files of the same output whose program was killed: they are not locked any more. */
+/* Deletes temporary files of the output `name` left by a killed program. Such files are not locked. */
 static void remove_abandoned_files(const char *folder, const char *name)
 {
     DIR *list = opendir(folder);
@@ -47,7 +47,7 @@ static void remove_abandoned_files(const char *folder, const char *name)
 static int lock_new_file(int descriptor)
 {
     struct stat state;
-    if (flock(descriptor, LOCK_EX) != 0) return 1; /* without file locks, leftover files are not removed */
+    if (flock(descriptor, LOCK_EX) != 0) return 1; /* no locks: temporary files of killed programs remain */
     return fstat(descriptor, &state) != 0 || state.st_nlink > 0;
 }
 
@@ -181,8 +181,8 @@ void cli_output_drop(cli_output *output)
     free_output(output);
 }
 
-/* The folder entry must be on disk before the file is durable. Errors are ignored: some file systems do not support
-   it. */
+/* A file is durable only when its folder entry is on disk. Errors are ignored, because some file systems cannot sync
+   folders. */
 void cli_sync_name(const char *path)
 {
     CLI_OWNED(cli_drop) char *folder = folder_of(path);
@@ -220,7 +220,7 @@ void cli_guard_streams(void)
 {
     for (int i = STDIN_FILENO; i <= STDERR_FILENO; i++) {
         if (fcntl(i, F_GETFD) >= 0 || errno != EBADF) continue;
-        /* Opened in the wrong direction, so that reading and writing still fail. */
+        /* Open /dev/null in the wrong direction, so that using the stream still fails. */
         if (open("/dev/null", i == STDIN_FILENO ? O_WRONLY : O_RDONLY) != i) return;
     }
 }
@@ -242,7 +242,7 @@ int cli_print_json(json_t *object)
         json_decref(object);
         return CLI_OK;
     }
-    /* 15 digits: decimal numbers round-trip unchanged. */
+    /* With 15 digits, decimal numbers such as 0.1 are printed unchanged. */
     int failed = json_dumpf(object, stdout, JSON_REAL_PRECISION(15)) != 0 || fputc('\n', stdout) == EOF;
     json_decref(object);
     if (failed || fflush(stdout) != 0) return cli_error(CLI_IO, "stdout: writing failed: %s", strerror(errno));

@@ -74,7 +74,8 @@ static void draw_progress(cli_watch *watch, const mercer_progress *p, int ended)
     cli_bar_draw(&watch->bar, share, text, ended);
 }
 
-/* Draws the progress of set-up. Rates and remaining time are measured from its last call. */
+/* Draws the progress of set-up. The last call of this function is the start from which rates and remaining time are
+   measured. */
 static void draw_setup(cli_watch *watch, const mercer_progress *p)
 {
     char text[256], seconds[CLI_SHORT];
@@ -121,7 +122,7 @@ void cli_watch_plan(cli_watch *watch, const mercer_plan *plan)
     cli_watch_start(watch, watch->trainer, plan);
 }
 
-/* Prints changes of the plan that were made in set-up. */
+/* Prints changes that set-up has made to the plan. */
 static void report_plan_changes(cli_watch *watch)
 {
     CLI_OWNED(cli_drop) mercer_report *report = cli_allocate(1, sizeof *report);
@@ -133,7 +134,7 @@ static void report_plan_changes(cli_watch *watch)
 /* Writes a checkpoint if SIGUSR1 requested one. A request on one rank is enough. */
 static void checkpoint_if_requested(cli_watch *watch)
 {
-    int silent = cli_rank() > 0 && !cli_is_mpi(); /* leave the request to the thread of rank 0, which can print */
+    int silent = cli_rank() > 0 && !cli_is_mpi(); /* if ranks are threads, only rank 0 takes the request */
     if (watch->trainer == NULL || silent || !cli_take_request()) return;
     cli_bar_clear(&watch->bar);
     if (mercer_trainer_checkpoint(watch->trainer) == MERCER_OK)
@@ -170,7 +171,7 @@ int cli_watch_progress(void *user, const mercer_progress *p)
         draw_setup(watch, p);
         return cli_signal() != 0;
     }
-    /* Calls between steps report a partial pass, or an epoch that was reported before. */
+    /* An epoch has ended if no partial pass is in progress and the epoch was not reported before. */
     int ended = p->pass_samples == 0 && p->epoch > watch->epoch;
     if (!watch->begun) {
         if (watch->keeps) cli_end_by_itself();
@@ -249,7 +250,7 @@ void cli_log_spectrum(cli_log *log, const mercer_trainer *trainer, const mercer_
                             cli_json_real(report->tail)));
 }
 
-/* Returns the seconds of each phase. Solvers that do not iterate over batches have a phase "solve": the rest of the
+/* Returns the seconds of each phase. For solvers that do not iterate over batches, the phase "solve" is the rest of the
    training time. */
 static json_t *phases_json(const mercer_report *r)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * cli/terminal: what the program prints, and its handling of terminal and signals.
+ * cli/terminal: all output of the program, and the handling of terminal and signals.
  *
- * error.c and text.c print lines, terminal.c the progress bar and tables, output.c writes files that appear when they
- * are complete, log.c writes the run log, signals.c handles signals. This header is about training runs: progress while
- * training, and results as text, in the log and as JSON.
+ * error.c and text.c print lines, terminal.c the progress bar and tables, output.c writes output files, log.c writes
+ * the run log, signals.c handles signals. This header declares the output of training runs: progress while training,
+ * and results as text, in the log and as JSON.
  */
 #ifndef MERCER_CLI_PROGRESS_H
 #define MERCER_CLI_PROGRESS_H
@@ -18,7 +18,7 @@ typedef struct cli_watch {
     cli_bar bar;
     const char *unit; /* "epoch", or "step" for cg; NULL for direct, which has neither */
     int64_t epoch;    /* last completed epoch that was reported */
-    int begun;        /* true after the first call, from which rates are measured: a resumed run has a past */
+    int begun;        /* true after the first call; rates count from there, not from the start of a resumed run */
     int64_t first_samples;
     double first_seconds, first_passes;
     double last_logged;
@@ -26,20 +26,20 @@ typedef struct cli_watch {
     double search_error; /* held-out error of the search's last step; 0: no search */
     double validation_accuracy, validation_loss; /* last known values */
     mercer_trainer *trainer;                     /* NULL until it is created */
-    int64_t told;                                /* bytes of plan changes that were shown */
+    int64_t told;                                /* value of mercer_plan.changes at the last output */
 } cli_watch;
 
-/* Starts watching the training whose plan was shown. */
+/* Starts watching a training run whose plan has been printed. */
 void cli_watch_start(cli_watch *watch, mercer_trainer *trainer, const mercer_plan *plan);
-/* Prints the changes that training has made to the plan since it was shown: values refined in set-up, a replaced
-   solver. */
+/* Prints the changes that training has made to the plan since the plan was printed: values refined in set-up, a
+   replaced solver. */
 void cli_watch_plan(cli_watch *watch, const mercer_plan *plan);
 
-/* Progress callbacks, which return non-zero when a signal requested a stop: of a whole fit, user is a cli_watch; of its
-   stages other than training, user is a cli_bar. */
+/* Progress callbacks; they return non-zero if a signal requested a stop. cli_watch_progress is for all stages of a fit;
+   its user is a cli_watch. cli_watch_stages is for the stages other than training; its user is a cli_bar. */
 int cli_watch_progress(void *user, const mercer_progress *progress);
 int cli_watch_stages(void *user, const mercer_progress *progress);
-/* Initializes a job from the command line and opens its data, with progress on the bar and signals ending it.
+/* Initializes a job from the command line and opens its data. The bar shows the progress, and signals stop the job.
    Returns an exit code. */
 int cli_watch_job(cli_job *job, cli_bar *bar, const cli_values *v);
 

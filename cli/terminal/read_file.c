@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Reads the program's own input files: configurations and run logs. They are small, so they are read whole. A FIFO, a
- * terminal or a device such as /dev/zero could make the program wait or read forever, so these are refused. The pipe of
- * a process substitution, --config <(...), has a writer from the start; it is read while data arrive.
+ * terminal or a device such as /dev/zero is an error, because the program could wait or read forever. The pipe of a
+ * process substitution, --config <(...), has a writer from the start, so the program reads it as long as data arrive.
  */
 #include "cli.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The hyperparameter search as JSON and as charts: the error of each step, and the error by number of centers. */
+/* The hyperparameter search as JSON and as charts of the held-out error: by step, and by number of centers. */
 #include "options/options.h"
 #include "terminal/progress.h"
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Signals. SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2 and SIGXCPU ask the program to end. Their effect depends on the
- * work that would be lost:
+ * work that could be saved:
  *
  *   nothing to save   most commands: the first signal ends the program immediately, in the handler
  *   only a log        training without --checkpoint: it has a grace period to end by itself, then the handler ends it
  *   state to save     training with --checkpoint: it ends after the current step, when the checkpoint is written
- *   other ranks       are notified first, and all end together
+ *   several ranks     all ranks are notified and end together
  *
- * A second SIGINT always ends the program. For training, SIGUSR1 is a request to write a checkpoint and continue.
- * SIGXFSZ, and SIGPIPE while training, become write errors.
+ * A second SIGINT always ends the program. While training, SIGUSR1 is instead a request to write a checkpoint and
+ * continue. SIGXFSZ, and SIGPIPE while training, become write errors.
  */
 #include "job.h"
 
@@ -29,7 +29,7 @@ static atomic_int asked; /* true: a checkpoint was requested (SIGUSR1) */
 
 enum { BY_ITSELF, AT_ONCE, AFTER_GRACE };
 
-/* How a signal ends the program. The other fields do not change while `mode` is not BY_ITSELF. */
+/* How a signal ends the program. The other fields change only while `mode` is BY_ITSELF. */
 static struct {
     atomic_int mode;
     int grace;                 /* milliseconds before the handler ends the program */
@@ -50,7 +50,7 @@ static void write_error_text(const char *text)
     }
 }
 
-/* Finds the name of an open file through /proc/self/fd/N. Returns 0 if there is none. */
+/* Reads the name of an open file from /proc/self/fd/N. Returns 0 if the descriptor has no file name. */
 static int find_open_file(int descriptor, char name[PATH_MAX])
 {
     char link[32] = "/proc/self/fd/", digits[12];
@@ -72,8 +72,8 @@ static int is_temporary(const char *path)
     return slash != NULL && slash[1] == '.' && length > 4 && strcmp(path + length - 4, ".tmp") == 0;
 }
 
-/* Unfinished output is a file with a temporary name that this process has open for writing and has locked. Without
-   the lock it may belong to another process: remove_abandoned_files opens such files to test their lock. */
+/* Unfinished output is a file with a temporary name that this process has open for writing and has locked. A file
+   locked by another process may only be open here to test the lock: see remove_abandoned_files. */
 int cli_remove_unfinished(void)
 {
     enum { MOST = 1024 };
@@ -128,7 +128,7 @@ static void set_handler(int number, void (*handler)(int))
 {
     struct sigaction action = {.sa_handler = handler};
     sigemptyset(&action.sa_mask);
-    action.sa_flags = SA_RESTART; /* interrupted reads and writes continue */
+    action.sa_flags = SA_RESTART; /* restart reads and writes that a signal interrupts */
     sigaction(number, &action, NULL);
 }
 
@@ -138,7 +138,7 @@ void cli_catch_signals(void)
     struct sigaction before;
     atomic_store(&terminal, cli_is_terminal(stderr));
     for (size_t i = 0; i < sizeof asking / sizeof asking[0]; i++) {
-        /* nohup: an ignored SIGHUP means that the run should continue without its terminal. */
+        /* Keep ignoring SIGHUP under nohup: the run should continue without its terminal. */
         if (asking[i] == SIGHUP && sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler == SIG_IGN) continue;
         set_handler(asking[i], handle_end_signal);
     }
@@ -170,7 +170,7 @@ void cli_end_on_signals(int grace, int code, const char *text)
     ending.code = code;
     snprintf(ending.text, sizeof ending.text, "%s", text != NULL ? text : "");
     atomic_store(&ending.mode, grace > 0 ? AFTER_GRACE : AT_ONCE);
-    if (cli_signal() != 0) end_program(cli_signal()); /* the signal came in between */
+    if (cli_signal() != 0) end_program(cli_signal()); /* a signal that arrived before the mode was set */
 }
 
 void cli_end_by_itself(void)

@@ -42,7 +42,7 @@ static int text_width(const char *text)
 
 /* ---- Progress bar ------------------------------------------------------------------------------------------------ */
 
-static _Thread_local cli_bar *shown; /* the visible bar; NULL: none. Only rank 0 has one */
+static _Thread_local cli_bar *shown; /* the visible bar; NULL: none. Only rank 0 draws a bar */
 
 void cli_bar_init(cli_bar *bar, const cli_values *v)
 {
@@ -152,8 +152,8 @@ static int can_break(const char *text, size_t at)
     return text[at] == ' ' && at > 0 && text[at - 1] != '=' && text[at + 1] != '=' && text[at + 1] != '%';
 }
 
-/* Returns the number of bytes that fit into `room` columns, broken at a space; the first word, if even that does not
-   fit. */
+/* Returns the number of bytes that fit into `room` columns, up to a space; the length of the first word if that does
+   not fit. */
 static size_t first_part(const char *text, int room)
 {
     size_t end = 0;
@@ -170,7 +170,7 @@ static size_t first_part(const char *text, int room)
 
 void cli_print_wrapped(FILE *file, const char *text, int begin, int width)
 {
-    enum { LEAST = 20 }; /* columns; narrower text is not wrapped here */
+    enum { LEAST = 20 }; /* columns; narrower text is not wrapped */
     while (*text != '\0') {
         size_t part = width - begin >= LEAST ? first_part(text, width - begin) : strlen(text);
         fwrite(text, 1, part, file);

@@ -138,8 +138,7 @@ const char *cli_seconds_text(char text[CLI_SHORT], double seconds)
 
 const char *cli_number_text(char text[CLI_SHORT], double value, int single)
 {
-    /* Starting at FLT_DIG or DBL_DIG loses nothing: %g drops trailing zeros, so shorter numbers are printed short
-       anyway. */
+    /* Start at FLT_DIG or DBL_DIG digits; fewer are not needed, because %g drops trailing zeros. */
     int digits = single ? FLT_DIG : DBL_DIG, most = single ? FLT_DECIMAL_DIG : DBL_DECIMAL_DIG;
     for (; digits <= most; digits++) {
         snprintf(text, CLI_SHORT, "%.*g", digits, value);

@@ -5,9 +5,9 @@
 #include <math.h>
 #include <string.h>
 
-#define STEPS "steps: other" /* time in epochs outside the phases below: loading batches, progress callbacks */
+#define STEPS "steps: other" /* time of the steps outside their phases: loading batches, progress callbacks */
 
-/* Returns the span with this name, or a new one; once the table is full, the last span takes the rest. */
+/* Returns the span with this name, or a new span. If the table is full, returns the last span. */
 static cli_span *span_of(cli_timeline *line, const char *name)
 {
     for (size_t i = 0; i < line->count; i++)
@@ -45,7 +45,8 @@ void cli_timeline_context(cli_timeline *line, mercer_context *context)
 {
     mercer_context_info info = {.struct_size = sizeof info};
     if (mercer_context_query(context, &info) != MERCER_OK) return;
-    /* This span contains only waiting: the device starts while data are read, and its libraries are loaded last. */
+    /* The span that just ended is time spent waiting for the device, which starts while data are read and loads its
+       libraries last. */
     const cli_span *waited = &line->spans[line->now];
     cli_timeline_split(line, "device: cuBLAS, cuSOLVER", fmin(info.library_seconds, waited->seconds));
     cli_timeline_split(line, "device: connecting", fmin(info.device_seconds, waited->seconds));
@@ -67,7 +68,7 @@ void cli_timeline_report(cli_timeline *line, const mercer_report *r)
 {
     cli_timeline_end(line);
     if (mercer_solver_kind_of(r->plan->solver) == MERCER_SOLVER_DIRECT)
-        return; /* its phases were reported to the progress callback */
+        return; /* the progress callback has already split the time into phases */
     cli_timeline_split(line, "steps: predictions", r->forward_seconds);
     cli_timeline_split(line, "steps: gradients", r->gradient_seconds);
     cli_timeline_split(

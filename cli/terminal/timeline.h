@@ -11,7 +11,7 @@ enum { CLI_MOST_SPANS = 40, CLI_SPAN_NAME = 48 };
 
 typedef struct cli_span {
     char name[CLI_SPAN_NAME];
-    double start, seconds; /* start of the first span of this name since the beginning; duration of all of them */
+    double start, seconds; /* seconds: start of the first span of this name; duration of all its spans */
 } cli_span;
 
 typedef struct cli_timeline {
@@ -26,11 +26,12 @@ void cli_timeline_next(cli_timeline *line, const char *name);
 void cli_timeline_split(cli_timeline *line, const char *name, double seconds);
 /* Ends the running span. */
 void cli_timeline_end(cli_timeline *line);
-/* Splits the span that just ended by the parts of context creation: device and libraries. */
+/* Splits the span that just ended into the parts of context creation: device and libraries. */
 void cli_timeline_context(cli_timeline *line, mercer_context *context);
-/* Switches to the span of a training phase, from the trainer's progress callback; progress->phase NULL: steps. */
+/* Switches to the span of the current training phase; called from the progress callback of the trainer. progress->phase
+   NULL: steps. */
 void cli_timeline_progress(cli_timeline *line, const mercer_progress *progress);
-/* Splits the span of the steps, if the solver has steps, by the report's times. */
+/* Splits the span of the steps, if the solver has steps, by the times in the report. */
 void cli_timeline_report(cli_timeline *line, const mercer_report *report);
 /* Returns [{"name", "start", "seconds"}, ...]. */
 json_t *cli_timeline_json(const cli_timeline *line);
