@@ -188,8 +188,8 @@ static int check_validation(const cli_values *v)
                                     "--validation-fraction 0.1");
     if (cli_integer(v, "patience") > 0 && cli_text(v, "x-val") == NULL && fraction == 0)
         cli_say(v,
-                "note: --patience stops training by results on the test part of %s; add --validation-fraction 0.1 to "
-                "avoid this",
+                "note: --patience uses the test part of %s to stop training; add --validation-fraction 0.1 to use "
+                "training rows instead",
                 cli_text(v, "data"));
     return CLI_OK;
 }

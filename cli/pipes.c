@@ -122,7 +122,7 @@ static int find_file(const cli_values *v, const char *path, char **out)
     if (S_ISREG(state.st_mode)) *out = cli_copy(file);
     if (*out != NULL) return CLI_OK;
     if (!S_ISFIFO(state.st_mode))
-        return cli_error(CLI_IO, "%s: is not a file or a pipe; write the data to it, as in mercer ... < FILE", name);
+        return cli_error(CLI_IO, "%s: is not a file or a pipe; redirect a file to it, as in mercer ... < FILE", name);
     if (cli_has(v, "checkpoint") && cli_given(v, "checkpoint"))
         return cli_error(CLI_USAGE,
                          "--checkpoint: %s is a pipe, which a resumed run cannot read again; save it to a file", name);

@@ -12,7 +12,8 @@ const cli_command cli_commands[] = {
      "Trains f(x) = sum_j alpha_j K(x, z_j) and writes one model file with everything that prediction needs: kernel "
      "function, preprocessing, names of columns and classes, centers and weights. Several tables, or a quoted pattern, "
      "are read as one. Options with the default auto are chosen from the data; --verbose shows each choice. The "
-     "reported score is that of held-out rows, which their model was not trained on (docs/first-model.md). With "
+     "reported score is measured on held-out rows, on which the scored model was not trained (docs/first-model.md). "
+     "With "
      "--checkpoint, mercer resume continues an interrupted or killed run and writes a bitwise identical model file.",
      "mercer train houses.csv --target price\n"
      "mercer train 'month-*.csv' --target price --budget 2m -o price.safetensors\n"
@@ -23,7 +24,8 @@ const cli_command cli_commands[] = {
      "FILE", 0},
     {"resume", CLI_RESUME, cli_resume, 1, 1, "DIR", "continue a training run that was interrupted",
      "DIR is the --checkpoint folder of mercer train. The training continues from its last checkpoint with the same "
-     "options and writes the same bytes as an uninterrupted run. If a data file has changed since the run began, "
+     "options and writes a model file that is bitwise identical to that of an uninterrupted run. If a data file has "
+     "changed since the run began, "
      "resume refuses to continue without --force.",
      "mercer resume run", "DIR", 0},
     {"predict", CLI_PREDICT, cli_predict, 0, CLI_TABLES, "MODEL TABLE...", "labels or values for new samples",
@@ -43,8 +45,9 @@ const cli_command cli_commands[] = {
     {"eval", CLI_EVAL, cli_eval, 0, CLI_TABLES, "MODEL TABLE...", "measure the accuracy of a model on labeled samples",
      "Accuracy is the share of samples whose label is predicted correctly; mse is the mean of (f(x) - y)^2 over "
      "samples and outputs, with one-hot y for a classifier. Regression also reports rmse, mae, r2 and quantiles of "
-     "the absolute error. Classification also reports AUC (for more than two classes the mean of each against the "
-     "rest), log loss, Brier score, F1 (mean over classes) and calibration error. Models with intervals also report "
+     "the absolute error. Classification also reports AUC (for more than two classes, the mean over classes of one "
+     "class against the rest), log loss, Brier score, F1 (mean over classes) and calibration error. Models with "
+     "intervals also report "
      "the coverage, and for regression the interval score. Targets are read from the target column of the model, "
      "unless --target or --y is given. docs/math.md has the formulas. --json prints these metrics, rows and seconds, "
      "and the results of --each and --confusion.",
@@ -65,8 +68,9 @@ const cli_command cli_commands[] = {
      "file, too.",
      "mercer inspect model.safetensors", "FILE", 0},
     {"explain", CLI_EXPLAIN, cli_explain, 0, CLI_TABLES, "MODEL TABLE...", "show which columns a model depends on",
-     "By default, which needs targets: decrease of R2 or accuracy when a column of the table is permuted "
-     "among the rows. A category is permuted as a whole. With --gradients: mean absolute and root mean squared "
+     "The default method needs targets and measures the decrease of R2 or accuracy when a column of the table is "
+     "permuted among the rows. A category is permuted as a whole. With --gradients: mean absolute and root mean "
+     "squared "
      "derivative of the outputs with respect to each feature, summed over the outputs, in the units of the data; "
      "features are sorted by the product with their standard deviation. Features with the same information share "
      "their importance. Gradients are not available for kernels of the inner product. With --shap: exact Shapley "
@@ -83,7 +87,7 @@ const cli_command cli_commands[] = {
      "Writes a model file in another form. c99: a C file with preprocessing, table columns and their categories, "
      "centers, weights, units of the targets and names of the classes; it needs only libm, and its predictions are "
      "bitwise equal to those of Mercer's CPU backend. onnx: a graph for other runtimes, which agrees to 1e-5; for a "
-     "table, its input are the features. docs/export.md describes both.",
+     "table, the graph takes the features as its input, not the columns. docs/export.md describes both.",
      "mercer export model.safetensors -o model.c\n"
      "mercer export model.safetensors --format onnx -o model.onnx",
      "FILE", 0},
@@ -109,7 +113,7 @@ const cli_command cli_commands[] = {
      "names if there are any, class names, and numbers with the fewest digits that read back exactly.",
      "mercer convert --x data.csv.gz --target label -o x.npy --y-output y.npy", NULL, 0},
     {"bench", CLI_BENCH, cli_bench, 0, 1, "[gpu]", "measure the speed of this machine",
-     "Measures fused kernel products of several shapes and a small training on synthetic digits. With gpu: kernel "
+     "Measures fused kernel products of several shapes and a small training run on synthetic digits. With gpu: kernel "
      "products on a GPU in each arithmetic and type, compared with X Z' by cuBLAS; transfers between host and "
      "device; and the time of each phase of a training run.",
      "mercer bench\nmercer bench --quick --json\nmercer bench gpu", "gpu", 0},
@@ -126,7 +130,7 @@ const cli_command cli_commands[] = {
     {"man", CLI_MAN, cli_man, 0, 1, "[COMMAND]", "print a manual page",
      "Prints the source of a manual page for man -l.", "mercer man train | man -l -", NULL, 1},
     {"help", CLI_HELP, cli_help, 0, 2, "[COMMAND [all]]", "show the help of a command",
-     "The same as mercer COMMAND --help, or with all mercer COMMAND --help all.",
+     "Prints the text of mercer COMMAND --help; with the argument all, the text of mercer COMMAND --help all.",
      "mercer help train\nmercer help train all", NULL, 0},
 };
 const int cli_command_count = (int)(sizeof cli_commands / sizeof cli_commands[0]);

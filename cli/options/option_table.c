@@ -36,8 +36,8 @@ static const cli_option written[] = {
      "samples in a format of --format, also .gz, .zst, .xz; - for standard input; a quoted pattern such as "
      "'part-*.npy' reads all matching files as one"},
     {"y", NULL, 0, CLI_INPUT, "FILE", NULL, NULL, NULL, LABELED, 0, "Data",
-     "targets (classes or values), one row per sample and one column per output; not needed if the file of --x has "
-     "them"},
+     "targets (classes or values), one row per sample and one column per output; not needed if the file of --x "
+     "contains them"},
     {"x-val", NULL, 0, CLI_INPUT, "FILE", NULL, NULL, NULL, CLI_TRAIN, 0, "Data",
      "validation samples, scored during training; patterns as for --x"},
     {"y-val", NULL, 0, CLI_INPUT, "FILE", NULL, NULL, NULL, CLI_TRAIN, 0, "Data", "targets of --x-val"},
@@ -63,8 +63,8 @@ static const cli_option written[] = {
     {"raw", NULL, 0, CLI_TEXT, "SHAPE", NULL, NULL, NULL, READS, 0, "Data",
      "shape of a raw file: f32:1000x784, or u8:784 (all rows); a suffix @128 skips 128 bytes"},
     {"target", NULL, 0, CLI_LIST, "COLUMN", NULL, NULL, NULL, READS, 0, "Data",
-     "csv: column to predict (name, or index from 0; -1: last), or several as a,b (default: that of the model, or "
-     "target, label, class, y)"},
+     "csv: column to predict (name, or index from 0; -1: last), or several as a,b (default: the targets of "
+     "the model, or target, label, class, y)"},
     {"header", NULL, 0, CLI_SWITCH, NULL, NULL, "auto", NULL, READS, 0, "Data",
      "csv: the first line contains column names; auto: if one of its fields is not a number"},
     {"columns", NULL, 0, CLI_LIST, "NAME:KIND", NULL, NULL, NULL, FINDS, 0, "Data",
@@ -100,9 +100,10 @@ static const cli_option written[] = {
 
     {"model", NULL, 'm', CLI_INPUT, "FILE", NULL, NULL, NULL, USES_MODEL, USES_MODEL, "Model", "model file"},
     {"kernel", NULL, 0, CLI_TEXT, "SPEC", "@kernels", "laplace", NULL, FITS | CLI_CENTERS, 0, "Model",
-     "kernel function, such as laplace or laplace:bandwidth=10 (without bandwidth: that of --bandwidth)"},
+     "kernel function, such as laplace or laplace:bandwidth=10 (without bandwidth: the value of --bandwidth)"},
     {"bandwidth", NULL, 0, CLI_NUMBER, "V", "auto", "auto", NULL, FITS | CLI_CENTERS, 0, "Model",
-     "bandwidth of the kernel function; auto: from the search, else the median distance between preprocessed samples"},
+     "bandwidth of the kernel function; auto: from the search, or without a search the median distance between "
+     "preprocessed samples"},
     {"preprocess", NULL, 0, CLI_TEXT, "SPEC", "auto|none|scale|standardize|minmax|unit|rank", "auto", NULL,
      FITS | CLI_CENTERS, 0, "Model",
      "transform of the features: none, scale (bytes), standardize, minmax (libsvm), unit, rank (long tails); auto: "

@@ -259,7 +259,7 @@ static int open_device_list(const cli_values *v, const cli_devices *devices, mer
 {
     if (job.mpi)
         return cli_error(CLI_USAGE,
-                         "--device: %s: a list is not possible for a process that is a rank already (started by a "
+                         "--device: %s: a list is not possible for a process that is already a rank (started by a "
                          "launcher or --comm mpi); give one device, such as cuda for the GPU of the local rank",
                          cli_text(v, "device"));
     options->kind = "local";

@@ -178,7 +178,7 @@ static char *search_score(const cli_job *job)
     if (job->search.steps == NULL || !(job->search.error > 0))
         return cli_copy("not measured, because all rows are training rows; use mercer eval with other rows");
     return cli_format(
-        "R2 %.3f on %s held-out rows of the search, by smaller models; score this one by mercer eval with other rows",
+        "R2 %.3f on %s held-out rows of the search, by smaller models; score this model by mercer eval with other rows",
         1 - job->search.error, cli_count_text(rows, job->search.held_out));
 }
 
@@ -199,9 +199,10 @@ static char *columns_text(const json_t *list, int classes, int trained)
     if (text != NULL)
         return cli_append(text, " (loss of %s%s when shuffled)", classes ? "accuracy" : "R2",
                           trained ? " on training rows" : "");
-    return json_array_size(list) > 0 ? cli_format("none matters: shuffling one changes %s by less than 0.001",
-                                                  classes ? "the accuracy" : "R2")
-                                     : NULL;
+    return json_array_size(list) > 0
+               ? cli_format("no column matters: shuffling any column lowers %s by less than 0.001",
+                            classes ? "the accuracy" : "R2")
+               : NULL;
 }
 
 /* Returns a word for a shell, quoted if needed. Release with free. */
