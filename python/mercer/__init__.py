@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Mercer: large kernel models, f(x) = sum_j alpha_j K(x, z_j).
 
-:class:`KernelClassifier` and :class:`KernelRegressor` are scikit-learn estimators, which :func:`load` reads from files. All other
-functions and classes require only NumPy: :class:`Kernel`, :func:`kernel_matrix`, :func:`kernel_matmul`,
-:class:`Model`, :class:`Trainer`, :class:`Dataset`, :func:`plan`, :func:`evaluate`, :func:`permutation_importance`,
-:mod:`mercer.centers` and others.
+:class:`KernelClassifier` and :class:`KernelRegressor` are scikit-learn estimators; :func:`load` reads them from model
+files. All other functions and classes require only NumPy: :class:`Kernel`, :func:`kernel_matrix`,
+:func:`kernel_matmul`, :class:`Model`, :class:`Trainer`, :class:`Dataset`, :func:`plan`, :func:`evaluate`,
+:func:`permutation_importance`, :mod:`mercer.centers` and others.
 """
 
 from __future__ import annotations

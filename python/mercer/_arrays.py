@@ -7,7 +7,7 @@ import ctypes as C
 from typing import Any
 
 import numpy as np
-from numpy import ma  # not lazily: the child of a fork during the import by another thread would deadlock
+from numpy import ma  # not imported lazily: a fork while another thread imports it would deadlock the child
 from numpy.typing import NDArray
 
 from . import _library as L
@@ -22,7 +22,7 @@ DTYPES: dict[Type, int] = {dtype: code for code, dtype in NUMPY.items()}
 
 
 def unmasked(values: Any, name: str) -> Any:
-    """Return the values; unwrap a masked array, which must not have masked values."""
+    """Return the values; for a masked array without masked values, the array without its mask."""
     if not isinstance(values, ma.MaskedArray):
         return values
     if hidden := int(ma.count_masked(values)):
@@ -50,7 +50,7 @@ def as_array(values: Any, name: str) -> Array:
 
 
 def real_type(array: Array, name: str) -> Type:
-    """Return the element type of the library that is used for the values of the array."""
+    """Return the element type that the library uses for the values of the array."""
     dtype = array.dtype.newbyteorder("=")
     if dtype in DTYPES:
         return dtype
@@ -84,7 +84,7 @@ def warn_merged(values: Array, name: str, column: str = "") -> None:
 
 
 def points(values: Any, name: str, dtype: Type | None = None) -> Array:
-    """Return samples as a 2-d array with contiguous rows, in ``dtype`` or else an element type of the library."""
+    """Return samples as a 2-d array with contiguous rows, of type ``dtype``; None: an element type of the library."""
     array = as_array(values, name)
     if array.ndim != 2:
         many = "s" if array.ndim != 1 else ""
@@ -92,11 +92,11 @@ def points(values: Any, name: str, dtype: Type | None = None) -> Array:
     if dtype is None:
         dtype = real_type(array, name)
     elif array.dtype.kind not in "biufO":
-        real_type(array, name)  # raises the error for the type
+        real_type(array, name)  # raises the error if the type is not numeric
     if array.dtype.kind in "iu" and dtype.kind == "f":
         warn_columns(array, name)
     if array.dtype != dtype or not array.dtype.isnative:
-        with np.errstate(over="ignore"):  # overflow gives infinity, which the library rejects
+        with np.errstate(over="ignore"):  # no warning: an overflow gives infinity, which the library rejects
             array = array.astype(dtype)
     return rows_contiguous(array)
 
@@ -131,7 +131,7 @@ def columns(values: Any, name: str, dtype: Type) -> Array:
 
 
 def view(array: Any) -> L.mercer_matrix:
-    """Return the library's view of an array from :func:`points`, or of a DeviceArray; the array must outlive it."""
+    """Return the library's view of an array from :func:`points` or a DeviceArray, which must outlive the view."""
     if not isinstance(array, np.ndarray):
         return array.view()
     rows, cols = array.shape
@@ -151,7 +151,7 @@ def check_output(out: Any, shape: tuple[int, ...]) -> Array:
 
 
 def borrowed(matrix: L.mercer_matrix, owner: Any) -> Array:
-    """Return an array that is a view of a matrix owned by the library; it keeps ``owner`` alive."""
+    """Return a view of a matrix of the library as an array, which keeps ``owner``, the owner of the matrix, alive."""
     dtype = NUMPY[matrix.dtype]
     if matrix.rows == 0 or matrix.cols == 0 or not matrix.data:
         return np.zeros((matrix.rows, matrix.cols), dtype)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Contexts: threads, backend and memory of library calls, and a lock that allows one thread at a time.
+"""Contexts: threads, backend and memory of library calls, and a lock that allows one call at a time.
 
 A process may exit or fork while other threads are inside the library. At exit, objects that such a thread may still use
 are not released, calls that could call back into the finalized interpreter are stopped, and no new calls start. The
-child of a fork has none of these threads: it gets new locks, and can use all objects that the threads only read.
+child of a fork has none of these threads. It gets new locks, and can use all objects that no thread was modifying.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ def warn(found: Iterable[tuple[str, str]]) -> None:
 class Context:
     """Environment of library calls: threads, backend and arithmetic.
 
-    A context is used by one thread at a time, which its lock ensures. All objects made from a context hold a
-    reference to it.
+    The lock of a context ensures that only one thread at a time uses the context. All objects made from a context hold
+    a reference to it.
 
     Parameters
     ----------
     n_jobs : int or None
         Number of threads. None: OMP_NUM_THREADS if it is set, else one per processor that this process may use.
-        Negative: one per processor. Results do not depend on it.
+        Negative: one per processor. Results do not depend on the number.
     device : {"cpu", "cuda", "cuda:N", "auto", "reference"}
         "auto": a GPU if there is one, else the CPU. "reference": slow scalar code in double precision, for comparisons.
     arithmetic : {"auto", "accurate", "fast"}
@@ -80,9 +80,9 @@ class Context:
         info = L.mercer_context_info()
         L.check(L.lib.mercer_context_query(self.handle, info), self.handle)
         self.stream: int | None = info.stream  # CUDA stream; None on the CPU
-        self._inside: str | None = None  # name of the running library function
-        self._handler: Any = None  # original SIGINT handler during a call, which defers Control-C
-        self._torn = False  # in a forked child: another thread was modifying the objects of this context
+        self._inside: str | None = None  # name of the library function that is running, or None
+        self._handler: Any = None  # during a library call, the SIGINT handler from before the call
+        self._torn = False  # True in a forked child if another thread was modifying objects of this context
         self.interrupted = False
         release_with(self, L.lib.mercer_context_free, self.handle)
         _contexts[id(self)] = weakref.ref(self)
@@ -97,11 +97,11 @@ class Context:
                     self._call(name, *arguments)
                 finally:
                     self._warn()
-        while over:  # at exit only daemon threads get here; they end with the process
+        while over:  # only daemon threads get here at exit; they end with the process
             time.sleep(3600)
 
     def _call(self, name: str, *arguments: Any) -> None:
-        if self._inside:  # the lock is reentrant, so this call comes from a callback of the running one
+        if self._inside:  # the lock is reentrant, so this call comes from a callback of the running call
             raise RuntimeError("a callback cannot use the model or context of the call that runs it")
         if self._torn:
             raise RuntimeError(
@@ -150,7 +150,7 @@ class Context:
                 usual(signal.SIGINT, None)
 
     def text(self, name: str, what: Any) -> str:
-        """Return the text of a function (context, text, size, needed, what), which is called first for its size."""
+        """Return the text that a function (context, text, size, needed, what) writes; a first call returns the size."""
         needed = C.c_size_t(0)
         with self.lock:
             getattr(L.lib, name)(self.handle, None, 0, needed, what)
@@ -192,11 +192,11 @@ class Failure:
 
 
 _watched: dict[int, Any] = {}
-_exiting: list[bool] = []  # not empty: the process is exiting
+_exiting: list[bool] = []  # not empty when the process is exiting; a list, to which release functions keep a reference
 
 
 def release_with(owner: Any, function: Any, *arguments: Any) -> None:
-    """Call a function when ``owner`` is deleted, but not at exit, when other threads may still use its resources.
+    """Call a function when ``owner`` is deleted, but not at exit: other threads may then still use its resources.
 
     weakref.finalize is not used, because its exit handler fails if other threads create finalizers at the same time.
     """
@@ -213,9 +213,9 @@ def release_with(owner: Any, function: Any, *arguments: Any) -> None:
 # Not a WeakSet: iterating over one fails if another thread adds to it, while copying the values of a dict is atomic.
 _contexts: dict[int, weakref.ref[Context]] = {}
 _ending: int | None = None  # identifier of the thread that runs the exit handlers; None before exit
-# Functions that call back into Python, and the seconds that exit waits for a callback to stop them.
+# Prefixes of functions that call back into Python, and the seconds that exit waits until a callback stops them.
 _CALLS_BACK, _PATIENCE = ("mercer_trainer_", "mercer_fitting_", "mercer_choose_centers"), 10.0
-# Functions that modify their object: after a fork in the middle of one, the child has an inconsistent copy of it.
+# Prefixes of functions that modify their object. After a fork during such a call, the child has an inconsistent object.
 _CHANGES = ("mercer_trainer_", "mercer_fitting_", "mercer_model_set_")
 
 
@@ -225,7 +225,7 @@ def _live_contexts() -> list[Context]:
 
 def _after_fork_in_child() -> None:
     for context in _live_contexts():
-        if context.lock._is_owned():  # type: ignore[attr-defined]  # the forking thread continues its call in the child
+        if context.lock._is_owned():  # type: ignore[attr-defined]  # the thread that forks continues in the child
             continue
         context.lock = threading.RLock()
         if context._inside is not None:
@@ -245,7 +245,7 @@ def _at_exit() -> None:
     while time.monotonic() < end:
         busy = [context for context in _live_contexts() if (context._inside or "").startswith(_CALLS_BACK)]
         for context in busy:
-            context.interrupted = True  # the next callback of the call stops it
+            context.interrupted = True  # makes the next callback stop the call
         if not busy:
             break
         time.sleep(0.001)
@@ -258,7 +258,7 @@ _local = threading.local()
 
 
 def shared_context(n_jobs: int | None = None, device: str | None = None, arithmetic: str | None = None) -> Context:
-    """Return a cached context of this thread, for calls that create no lasting objects."""
+    """Return a cached context of this thread, for calls whose results do not refer to a context."""
     kept: dict[Any, Context] = _local.__dict__.setdefault("contexts", {})
     key = (os.getpid(), thread_count(n_jobs), device or "cpu", arithmetic or "auto")
     if key not in kept:
@@ -267,7 +267,7 @@ def shared_context(n_jobs: int | None = None, device: str | None = None, arithme
 
 
 def as_integer(value: Any, name: str, also: str = "") -> int:
-    """Return a value that must be an integer; ``also`` names other valid values for the error message."""
+    """Return ``value`` as an int; other types raise a TypeError. ``also``: other valid values, for the message."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise TypeError(f"{name} must be an integer{also}, not {value!r}")
     return int(value)
@@ -276,8 +276,8 @@ def as_integer(value: Any, name: str, also: str = "") -> int:
 def thread_count(n_jobs: Any) -> int:
     """Return the number of threads for ``n_jobs``; 0: one per processor.
 
-    joblib and similar packages set OMP_NUM_THREADS in their worker processes, so that all workers together do not start
-    more threads than there are processors.
+    joblib and similar packages set OMP_NUM_THREADS in their worker processes, so that the workers together do not start
+    more threads than the machine has processors.
     """
     if n_jobs is None:
         said = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
@@ -332,7 +332,7 @@ FIT_FIELDS = {
 
 
 def field_of(struct: Any, name: str) -> tuple[Any, str]:
-    """Return the struct that has the field of an option, and the field: a group if ``struct`` is a mercer_fit_options."""
+    """Return the struct with the field of an option, which for a mercer_fit_options is a group, and the field name."""
     field = _FIELDS.get(name, name)
     if isinstance(struct, L.mercer_fit_options) and field in FIT_FIELDS:
         group, field = FIT_FIELDS[field]
@@ -341,7 +341,7 @@ def field_of(struct: Any, name: str) -> tuple[Any, str]:
 
 
 def fill_options(struct: Any, options: dict[str, Any]) -> Any:
-    """Set the fields of an options struct, converted by their types; None leaves the default.
+    """Set fields of an options struct. Values are converted to the types of the fields; None leaves the default.
 
     >>> options = fill_options(L.mercer_train_options(), {"epochs": 3, "ridge": 0.5, "average": True, "memory": "1kB"})
     >>> options.epochs, getattr(options, "lambda"), options.average == L.ON, options.memory

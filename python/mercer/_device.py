@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Arrays of other libraries on a GPU, which are used and returned without copies to the host.
+"""Arrays of other libraries on a GPU: Mercer uses and returns them without copies to the host.
 
 PyTorch, CuPy and JAX export arrays by DLPack, other libraries by ``__cuda_array_interface__``. The context's stream
 waits for the pending work on the exporter's stream; a library call returns when its results are complete.
@@ -19,7 +19,7 @@ from ._context import Context
 
 DLPACK_CUDA, DLPACK_CUDA_MANAGED = 2, 13  # device types of dlpack.h
 LETTERS = {0: "int", 1: "uint", 2: "float", 4: "bfloat", 5: "complex", 6: "bool"}  # type codes of dlpack.h
-DEFAULT_STREAM = 1  # CUDA's default stream, for interfaces that do not name a stream
+DEFAULT_STREAM = 1  # CUDA's default stream, used if an interface does not name a stream
 
 
 class _Tensor(C.Structure):  # DLTensor of dlpack.h
@@ -50,7 +50,7 @@ def device_of(values: Any) -> int | None:
 
 
 def device_argument(*arrays: Any) -> str | None:
-    """Return the device of the first array that is on a GPU, as text for :class:`Context`; None without one."""
+    """Return the device of the first array on a GPU, as text for :class:`Context`; None if no array is on a GPU."""
     found = [number for values in arrays if values is not None and (number := device_of(values)) is not None]
     return f"cuda:{found[0]}" if found else None
 
@@ -58,7 +58,7 @@ def device_argument(*arrays: Any) -> str | None:
 class DeviceArray:
     """Matrix on a GPU with contiguous rows and a supported type, and references that keep its memory alive.
 
-    ``waited`` states that an array of the same library has been synchronized with the context's stream already.
+    ``waited``: an array of the same library has already been synchronized with the context's stream.
     """
 
     def __init__(self, values: Any, name: str, context: Context, waited: bool = False) -> None:
@@ -69,7 +69,8 @@ class DeviceArray:
         self.shape: tuple[int, ...] = ()
         self.strides: tuple[int, ...] = ()  # in elements
         if hasattr(type(values), "__dlpack__"):
-            # PyTorch and CuPy have one current stream, so synchronizing one array covers all; -1: no synchronization.
+            # PyTorch and CuPy have one current stream, so synchronizing one array synchronizes all. -1: no
+            # synchronization.
             self._read_tensor(values, name, -1 if waited and _library_of(values) in ("torch", "cupy") else stream)
         else:
             self._read_interface(values, name, context)
@@ -83,7 +84,7 @@ class DeviceArray:
         except (BufferError, TypeError, RuntimeError, ValueError) as error:
             raise TypeError(f"{name}: {error}") from error
         tensor = _Tensor.from_address(_pointer_of(capsule, b"dltensor"))
-        self._kept += (capsule,)  # its destructor releases the memory
+        self._kept += (capsule,)  # the destructor of the capsule releases the memory
         dims = range(tensor.ndim)
         self.address = (tensor.data or 0) + tensor.byte_offset
         self.shape = tuple(tensor.shape[i] for i in dims)
@@ -124,7 +125,7 @@ class DeviceArray:
         return len(self.shape)
 
     def view(self) -> L.mercer_matrix:
-        """Return the library's view of the matrix, which this object must outlive."""
+        """Return the library's view of the matrix; this object must outlive the view."""
         rows, cols = self.shape
         ld = max(cols, self.strides[0] if rows > 1 else cols, 1)
         return L.mercer_matrix(self.address or None, rows, cols, ld, DTYPES[self.dtype], L.CUDA)
@@ -133,7 +134,7 @@ class DeviceArray:
 def output_matrix(out: Any, shape: tuple[int, ...], context: Context, synchronized: Any = None) -> Any:
     """Return the matrix for a result, on the host or a GPU, after checking that ``out`` can hold it.
 
-    ``synchronized`` is an input array that has been synchronized already.
+    ``synchronized``: an input array that is already synchronized with the context's stream.
     """
     if device_of(out) is None:
         return check_output(out, shape)
@@ -173,7 +174,7 @@ def empty_like(values: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     if library == "cupy":
         with values.device:
             return sys.modules["cupy"].empty(shape, dtype=name)
-    if library in ("jax", "jaxlib"):  # JAX arrays are immutable, but nothing else refers to this one yet
+    if library in ("jax", "jaxlib"):  # JAX arrays are immutable, but no other code refers to this new array yet
         import jax
 
         double = name == "float64" and not jax.config.jax_enable_x64

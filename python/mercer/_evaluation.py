@@ -16,7 +16,7 @@ from ._model import Dataset, Model, texts_of
 
 
 def _applicable_metrics(struct: Any) -> dict[str, Any]:
-    """Return the metrics of a struct that apply: those that are not NaN."""
+    """Return the metrics of a struct that apply to the task, which are those that are not NaN."""
     values = L.as_dict(struct)
     return {name: value for name, value in values.items() if not (isinstance(value, float) and math.isnan(value))}
 
@@ -41,7 +41,7 @@ def metrics_of(context: Context, handle: Any, each: bool = False) -> dict[str, A
 
 
 def _results(context: Context, handle: C.c_void_p, each: bool) -> dict[str, Any]:
-    """Return the metrics of an evaluation, which is released."""
+    """Return the metrics of an evaluation, and release the evaluation."""
     try:
         return metrics_of(context, handle, each)
     finally:
@@ -62,9 +62,9 @@ def measure(
 ) -> dict[str, Any]:
     """Compute metrics of predictions F (m, c) for targets y.
 
-    y has values (m,) or (m, c), or class numbers (m,) if ``classification``. For classes, F has scores, and
-    probabilities are softmax(F / temperature); for known probabilities p, pass log p and temperature 1. A curvature k
-    replaces F by asinh(k F) / asinh(k), as :attr:`Model.curvature` does. The C header
+    y has values (m,) or (m, c), or class numbers (m,) if ``classification``. For classes, F contains scores, and the
+    probabilities are softmax(F / temperature). To measure known probabilities p, pass F = log p and temperature 1. A
+    curvature k replaces F by asinh(k F) / asinh(k), as :attr:`Model.curvature` does. The C header
     ``mercer/evaluation.h`` defines the metrics. ``each`` adds the metrics of each class or output.
 
     >>> found = measure([[0.0, 1.0], [1.0, 0.0], [0.2, 0.4]], [1, 0, 0], classification=True)
@@ -94,8 +94,8 @@ def evaluate(model: Model, data: Dataset, *, interval: float | None = None, each
     """Compute metrics of a model on a dataset with targets, weighted by its sample weights.
 
     If the dataset was opened from files with a schema, columns or classes other than the model's, the files are opened
-    again with those of the model. ``interval`` is the level of the model's intervals, or sets of classes, whose
-    coverage is computed. ``each`` adds the metrics of each class or output.
+    again with the schema, columns and classes of the model. ``interval`` is the level of the model's intervals, or sets
+    of classes, whose coverage is computed. ``each`` adds the metrics of each class or output.
     """
     handle = C.c_void_p()
     options = L.mercer_evaluation_options(interval=interval or 0.0)
@@ -130,11 +130,11 @@ def permutation_importance(
 
 
 def partial_dependence(model: Model, data: Dataset, column: int, points: int = 20) -> tuple[Any, Any]:
-    """Compute the mean prediction of up to 512 rows after one column of the table is set to a value in all of them.
+    """Compute mean predictions over up to 512 rows after a table column is set to the same value in all rows.
 
     Returns up to ``points`` values (k,) of the column and the mean predictions (k, c). Values are numbers, days since
     2000-01-01 for dates, or indices of levels for categories. ``column`` is the index among the table columns that the
-    model uses; among its features, if it has no schema.
+    model uses, or among its features if it has no schema.
     """
     values, F, count = np.zeros(points), np.zeros((points, model.weights.shape[1])), C.c_int64()
     data = data._opened_for(model, targets=False)

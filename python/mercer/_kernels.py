@@ -18,7 +18,7 @@ from ._context import Context, Failure, seed_from, shared_context
 
 
 class Kernel:
-    """Kernel function K(x, z), specified by name and parameters, which are part of the text or keyword arguments.
+    """Kernel function K(x, z), specified by a name, and by parameters in the same text or as keyword arguments.
 
     docs/math.md, section 3, defines all kernel functions.
 
@@ -43,11 +43,11 @@ class Kernel:
     def _adopt(self, struct: L.mercer_kernel) -> Kernel:
         self.struct = struct
         self._function: Any = None
-        self.failure = Failure()  # exception of the Python function; calls with this kernel run inside its ``with``
+        self.failure = Failure()  # exception of the Python function; calls run inside ``with self.failure``
         return self
 
     def norm(self) -> float:
-        """Return the p of the norm that the kernel depends on; 2 also for functions of the inner product."""
+        """Return p for a kernel that is a function of the p-norm; 2 for functions of the inner product."""
         name = str(self).partition(":")[0]
         return float(self.struct.p) if name == "lpq" else 1.0 if name.endswith("-l1") else 2.0
 
@@ -55,9 +55,9 @@ class Kernel:
     def from_function(cls, function: Callable[..., Array], on: str = "distance") -> Kernel:
         """Create a kernel from a Python function, which is much slower than a built-in kernel.
 
-        With on="distance", ``function(r)`` gets a block of distances. With on="inner", ``function(xz, xx, zz)`` gets a
-        block of inner products and the squared norms of its rows and columns. It returns the block of kernel values,
-        and must be symmetric in x and z.
+        With on="distance", ``function(r)`` gets a matrix of distances. With on="inner", ``function(xz, xx, zz)`` gets a
+        matrix of inner products x'z, and the squared norms of its x (rows) and z (columns). The function returns the
+        matrix of kernel values, and must be symmetric in x and z.
 
         >>> Kernel.from_function(lambda r: np.exp(-r))([[0.0]], [[1.0]]).round(4)
         array([[0.3679]])
@@ -126,7 +126,7 @@ def as_kernel(kernel: Kernel | str) -> Kernel:
 
 
 def distances_of(kernel: Kernel | str | None) -> Any:
-    """Return the kernel argument of library functions that use the kernel's distance; None: L2."""
+    """Return the kernel argument of library functions that use the distance of a kernel; None: Euclidean distance."""
     return None if kernel is None else as_kernel(kernel).struct
 
 
@@ -136,7 +136,7 @@ def _operands(context: Context, precision: str | None, **named: Any) -> tuple[di
 
     arrays = {name: as_operand(values, name) for name, values in named.items()}
     real = A.weight_type(precision, A.F64 if any(a.dtype == A.F64 for a in arrays.values()) else A.F32)
-    for name, array in arrays.items():  # one float64 operand makes all arithmetic double; W is float32 or float64
+    for name, array in arrays.items():  # one float64 operand makes all arithmetic float64; W is float32 or float64
         if (real == A.F32 and array.dtype == A.F64) or (name == "W" and array.dtype not in (A.F32, A.F64)):
             if not isinstance(array, np.ndarray):
                 raise TypeError(f"{name} is {array.dtype} on a GPU; convert it to {real}")
@@ -168,9 +168,9 @@ def kernel_matrix(
     """Compute the kernel matrix K(X, Z) of shape (m, p) for the rows of X (m, d) and Z (p, d).
 
     The result is written to ``out`` if it is given. float64, float32, float16 and uint8 arrays with contiguous rows are
-    not copied; other types are converted. ``precision`` is "float32", "float64" or "auto": float64 if X or Z is.
-    Arrays of PyTorch, CuPy or JAX on a GPU are used in place, and the result is on the same GPU, which is the default
-    ``device``. See :class:`Context` for the other parameters.
+    not copied; other types are converted. ``precision`` is "float32", "float64" or "auto": float64 if X or Z is
+    float64. Arrays of PyTorch, CuPy or JAX on a GPU are used in place, and the result is on the same GPU. The default
+    ``device`` is the device of the arrays. See :class:`Context` for the other parameters.
 
     >>> kernel_matrix([[0.0], [1.0]], [[0.0]], "laplace:bandwidth=1").round(4)
     array([[1.    ],
@@ -208,9 +208,10 @@ def kernel_matmul(
 def median_distance(
     X: Any, *, kernel: Kernel | str | None = None, random_state: Any = 0, n_jobs: int | None = None
 ) -> float:
-    """Compute the median distance between rows of X, a first guess of the bandwidth.
+    """Compute the median distance between rows of X, a starting value for the bandwidth.
 
-    At most 2000 random rows are used. Distances are Euclidean, or those that ``kernel`` is a function of.
+    At most 2000 random rows are used. Distances are Euclidean; with ``kernel``, they are the distances of which the
+    kernel is a function.
 
     >>> median_distance([[0.0, 0.0], [3.0, 4.0]])
     5.0

@@ -45,7 +45,7 @@ def without_missing(X: Any, values: list[str | float]) -> Any:
         return found
     array = np.asarray(X)
     if array.dtype.kind not in "iuf" or array.ndim != 2:
-        return X  # the checks of X report what is wrong with it
+        return X  # the checks of X report the problem
     hits = np.isin(array, [float(value) for value in values if _as_float(value) is not None])
     if not hits.any():
         return X
@@ -62,7 +62,7 @@ def _as_float(value: str | float) -> float | None:
 
 
 def _hits(column: Any, values: list[str | float]) -> Any:
-    """Return where a column has one of the values: numbers are compared as numbers, other values as text."""
+    """Return a mask of the cells that have one of the values. Numbers are compared as numbers, other values as text."""
     floats = [number for value in values if (number := _as_float(value)) is not None]
     if getattr(column.dtype, "kind", "O") in "iuf" and "category" not in str(column.dtype):
         return column.isin(floats)
@@ -73,7 +73,7 @@ def _hits(column: Any, values: list[str | float]) -> Any:
 
 
 def with_missing_words(schema: str | None, values: list[str | float]) -> str | None:
-    """Add words to the missing values of a schema, so that Model and the program read them in the same way."""
+    """Add values to the missing values of a schema, so that Model and the mercer program treat them as missing, too."""
     if schema is None or not values:
         return schema
     parsed = json.loads(schema)
@@ -86,7 +86,7 @@ DEFAULT_WORDS = ("NA", "N/A", "NaN", "null", "?")
 
 
 def checked_kinds(columns: Any, frame: Any) -> dict[Any, str]:
-    """Return the kinds of columns by name, after checks; a name that X does not have is an error."""
+    """Check the kinds of columns and return them by name. A name that X does not have is an error."""
     if columns is None:
         return {}
     if not isinstance(columns, dict):
@@ -120,7 +120,7 @@ def with_kinds(frame: Any, kinds: dict[Any, str]) -> Any:
 
 
 def _converted(column: Any, kind: str, name: Any) -> Any:
-    """Return a column as the given kind; a value that does not fit is an error that shows it."""
+    """Convert a column to the given kind. A value that cannot be converted is an error that shows the value."""
     import pandas
 
     if kind == "category":

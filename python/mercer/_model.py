@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _TASKS = {"auto": 0, "classification": 1, "regression": 2, "unlabeled": 3}
 _TABLES = ("csv", "tsv", "parquet")  # formats whose columns may have a schema
-CONVERT_ROWS = 65536  # rows per block if X must be converted or is read from a dataset
+CONVERT_ROWS = 65536  # rows per block, if rows of X must be converted or read from a dataset
 
 
 def release(function: str, handle: C.c_void_p, _keep: Any) -> None:
@@ -33,7 +33,7 @@ def release(function: str, handle: C.c_void_p, _keep: Any) -> None:
 
 
 def texts_of(names: Any, count: int) -> list[str] | None:
-    """Return a list of texts of the library as strings; None for NULL."""
+    """Return a C array of ``count`` texts as strings; None for NULL."""
     return [names[i].decode("utf-8", "replace") for i in range(count)] if names else None
 
 
@@ -44,7 +44,7 @@ def _texts(names: Sequence[str], what: str) -> Any:
 
 
 def _has_other_schema(info: dict[str, Any], model: Model) -> bool:
-    """Return whether a dataset was encoded by a schema other than the model's; data without a table have no schema."""
+    """Return whether a dataset was encoded by a schema other than the model's. Only tables have a schema."""
     if info["schema"] is None and info["format"] not in _TABLES:
         return False
     return bool(info["schema"] != model.schema)
@@ -58,13 +58,13 @@ class Dataset:
     Parameters
     ----------
     x, y : path
-        File of the samples, which may include the targets for csv, libsvm and cifar; file of the targets. A pattern
-        such as ``"part-*.npy"`` stands for all matching files, which are concatenated; numbers in their names are
-        compared as numbers.
+        File of the samples, and file of the targets, which csv, libsvm and cifar files of samples may include. A
+        pattern such as ``"part-*.npy"`` stands for all matching files, concatenated in the order of their names;
+        numbers in names are compared as numbers.
     columns : sequence of str, optional
-        CSV: names of the columns to read, in this order, such as ``model.feature_names``; a missing one is an error.
+        CSV: names of the columns to read, in this order, such as ``model.feature_names``; a missing column is an error.
     labels : sequence of str, optional
-        All class names, in the order of the outputs, such as ``model.labels``. None: those in the data, sorted.
+        All class names, in the order of the outputs, such as ``model.labels``. None: the classes in the data, sorted.
     task : {"auto", "classification", "regression", "unlabeled"}
         Kind of the targets; "auto" detects it.
     **options
@@ -111,7 +111,7 @@ class Dataset:
     def synthesize(
         cls, spec: str, rows: int, *, first: int = 0, random_state: Any = 0, n_jobs: int | None = None
     ) -> Dataset:
-        """Create a dataset of synthetic samples, which are computed when they are read.
+        """Create a dataset of synthetic samples, which are generated when they are read.
 
         ``spec`` is "digits", "spirals", "clusters" or "teacher", optionally with parameters ("teacher:noise=0.5").
         """
@@ -126,7 +126,7 @@ class Dataset:
         names: Sequence[str] | None = None, columns: Sequence[str] | None = None, sample_weight: Any = None,
         schema: str | None = None, groups: Array | None = None, times: Array | None = None,
     ) -> Dataset:
-        """Create a dataset of samples in memory, with values Y, or class numbers ``labels`` and class names ``names``.
+        """Create a dataset of samples in memory, with values Y or class numbers ``labels``, and class names ``names``.
 
         >>> Dataset._of_arrays(Context(), np.eye(3), labels=[0, 1, 1], classes=2)
         <mercer.Dataset array: 3 rows, 3 features, classification>
@@ -155,7 +155,7 @@ class Dataset:
         return L.as_dict(info) | names | {"dtype": A.NUMPY[info.dtype], "mapped": bool(info.mapped), "task": task}
 
     def _fingerprint(self) -> int:
-        """Return a hash of the values; of more than 1 GiB of X, only some blocks are hashed."""
+        """Return a hash of the values. If X is larger than 1 GiB, only some of its blocks are hashed."""
         found = C.c_uint64()
         self.context.call("mercer_dataset_fingerprint", self.handle, found)
         return found.value
@@ -179,7 +179,7 @@ class Dataset:
     def read(self, first: int = 0, count: int | None = None, *, rows: Any = None) -> tuple[Array, Array | None]:
         """Read samples and their targets, which are class numbers, values, or None if there are no targets.
 
-        Reads ``count`` rows from row ``first``, by default all remaining ones, or the rows with the numbers ``rows``.
+        Reads ``count`` rows from row ``first`` (by default all remaining rows), or the rows with the indices ``rows``.
         """
         info, index = self.info(), None if rows is None else np.ascontiguousarray(rows, dtype=np.int64)
         if index is not None and index.ndim != 1:
@@ -196,10 +196,10 @@ class Dataset:
         return x, labels if labels is not None else y
 
     def _opened_for(self, model: Model, targets: bool) -> Dataset:
-        """Return the dataset as a model needs it: itself, or its files opened again with the model's schema or columns.
+        """Return the dataset if it fits a model, otherwise its files opened again with the model's schema or columns.
 
-        A table that is opened without the model's schema is encoded by one of its own, which may give other features.
-        With ``targets``, the classes must also be those of the model.
+        A table that was opened without the model's schema has a schema of its own, which may give other features. With
+        ``targets``, the classes must also be those of the model.
         """
         info, labels = self.info(), model.labels
         outputs = model.weights.shape[1]
@@ -232,9 +232,10 @@ class Dataset:
 
 
 def _names(what: str, count: str, which: int, says: str) -> Any:
-    """Return a property for a list of names that is stored in the model, or None.
+    """Return a property for a list of names that is stored in the model; None if the list does not exist.
 
-    ``what`` and ``count`` are the fields of the list and its length in ``mercer_model_info``, ``which`` is its number.
+    ``what`` and ``count`` are the fields of ``mercer_model_info`` for the list and its length; ``which`` is a constant
+    such as NAMES_LABELS.
     """
 
     def get(self: Model) -> list[str] | None:
@@ -310,7 +311,7 @@ class Model:
 
     @property
     def weights(self) -> Array:
-        """Weights (p, c), as a view: the model uses values that are written to it."""
+        """Weights (p, c), as a writable view: writing to the array changes the model."""
         return A.borrowed(self._info().weights, self)
 
     @property
@@ -334,9 +335,9 @@ class Model:
 
     @property
     def temperature(self) -> float:
-        """Temperature T of :meth:`probabilities`; 0.25 if it is unknown. Setting it to 0 makes it unknown.
+        """Temperature T of :meth:`probabilities`; 0.25 if T is unknown. Setting T to 0 makes it unknown.
 
-        Setting it keeps the :attr:`curvature`, and setting it to 0 removes it.
+        Setting T to 0 also removes the :attr:`curvature`; setting any other value keeps it.
         """
         return float(self._info().temperature)
 
@@ -347,7 +348,7 @@ class Model:
 
     @property
     def curvature(self) -> float:
-        """Curvature k of the scores in :meth:`probabilities`, asinh(k f) / asinh(k); 0 without. Setting it keeps T."""
+        """Curvature k of the scores in :meth:`probabilities`, asinh(k f) / asinh(k); 0: none. Setting k keeps T."""
         return float(self._info().curvature)
 
     @curvature.setter
@@ -373,7 +374,7 @@ class Model:
     schema = _text("schema", "Encoding of table columns as features, as JSON; None: samples are features already.")
 
     def match(self, names: Sequence[str]) -> Array:
-        """Return, for each feature of the model, the index of its column among ``names``; a missing one is an error."""
+        """Return the index among ``names`` of the column of each feature of the model; a missing column is an error."""
         places = np.empty(self._info().features, np.int64)
         pointer = places.ctypes.data_as(C.POINTER(C.c_int64))
         self.context.call("mercer_model_match", self.handle, pointer, _texts(names, "names"), len(names))
@@ -394,7 +395,7 @@ class Model:
         return factor[0] ** 2 if matrix.rows == 1 else factor @ factor.T
 
     def unfolded_kernel(self) -> str:
-        """Return the kernel function for preprocessed samples, also if a scale factor was folded into its bandwidth."""
+        """Return the kernel function for preprocessed samples, even if a scale factor was folded into its bandwidth."""
         folded = self._preprocess_info().kernel if self._info().preprocess else None
         return str(Kernel._of_struct(folded.contents) if folded else self.kernel)
 
@@ -406,7 +407,7 @@ class Model:
             found["blend"] = A.borrowed(blend, self).copy()
         if metric is None:
             return found
-        # The weights of a fit multiply |x - z|^p, and those of the model are squares of the scales of the features.
+        # The option metric has factors of |x_k - z_k|^p; Model.metric has the squares of the scales of the features.
         norm = self.kernel.norm()
         return found | {"metric": metric if metric.ndim == 2 or norm == 2 else metric ** (norm / 2)}
 
@@ -427,7 +428,7 @@ class Model:
     # ---- Predictions ----
 
     def _features(self, X: Any) -> Any:
-        """Return the features of a data frame, encoded by the model's schema or in its order; other data unchanged."""
+        """Encode a data frame by the model's schema, or order its columns as the model does; return other data unchanged."""
         from . import _table as T  # not at the top, because _table imports this module
 
         frame = None if D.device_of(X) is not None or isinstance(X, (Dataset, np.ndarray)) else T.as_frame(X)
@@ -452,7 +453,7 @@ class Model:
         return result
 
     def _apply_on_device(self, name: str, X: Any, columns: tuple[int, ...], dtype: Any, out: Any) -> Any:
-        """Apply a function in the same way if X or ``out`` is on a GPU; arrays on a GPU stay there."""
+        """Do the same as _apply if X or ``out`` is on a GPU; arrays on a GPU stay there."""
         x = A.points(X, "X") if D.device_of(X) is None else D.DeviceArray(X, "X", self.context)
         if not columns:
             numbers = np.empty(x.shape[0], dtype)
@@ -464,7 +465,7 @@ class Model:
         return result
 
     def _blocks(self, x: Array) -> Iterator[tuple[slice, Array]]:
-        """Yield slices of row numbers and the rows; x as a single block if it needs no conversion."""
+        """Yield slices of row numbers, with the rows; a single slice if x needs no conversion."""
         if x.ndim != 2:
             A.points(x, "X")
         dtype, info = A.real_type(x, "X"), self._info()
@@ -477,7 +478,7 @@ class Model:
             yield rows, A.points(x[rows], "X", dtype)
 
     def _read_blocks(self, data: Dataset) -> Iterator[tuple[slice, Array]]:
-        """Yield slices and rows of a dataset, with columns matched by name if model and dataset have names."""
+        """Yield slices of row numbers and the rows of a dataset; columns are matched by name if both have names."""
         data = data._opened_for(self, targets=False)
         info = data.info()
         order = self.match(info["feature_names"]) if self.feature_names and info["feature_names"] else None
@@ -490,33 +491,33 @@ class Model:
         """Compute f(X), of shape (m, c). The result of a row does not depend on the other rows.
 
         X may be a data frame with the columns of training, or a :class:`Dataset`: columns are then matched by name, and
-        text, dates and missing values are encoded by the model's :attr:`schema`. An array contains features that are
-        encoded already. An array of PyTorch, CuPy or JAX on the model's GPU stays there, and so does the result.
+        text, dates and missing values are encoded by the model's :attr:`schema`. An array X must contain encoded
+        features. If X is an array of PyTorch, CuPy or JAX on the model's GPU, the result is on this GPU, too.
 
-        The result has the type of the weights; float64 for values with a target offset, for which float32 may have too
-        few digits. It is written to ``out``, on the host or a GPU, if that is given.
+        The result has the type of the weights, but float64 for values with a target offset, for which float32 may have
+        too few digits. If ``out`` is given, an array on the host or a GPU, the result is written to it.
         """
         info = self._info()
         wide = info.target_offset and not info.labels
         return self._apply("predict", X, (info.outputs,), np.float64 if wide else A.NUMPY[info.weights.dtype], out)
 
     def probabilities(self, X: Any) -> Any:
-        """Compute class probabilities (m, c): softmax(g(f(X)) / T), T the :attr:`temperature`.
+        """Compute class probabilities (m, c): softmax(g(f(X)) / T), where T is the :attr:`temperature`.
 
-        g(f) = asinh(k f) / asinh(k), k the :attr:`curvature`; without curvature g(f) = f. A fit with class weights
-        shifts g(f) by class.
+        g(f) = asinh(k f) / asinh(k), where k is the :attr:`curvature`; without curvature, g(f) = f. If the model was
+        fitted with class weights, g(f) also has an offset per class.
         """
         return self._apply("probabilities", X, (self._info().outputs,), np.float64)
 
     def classify(self, X: Any) -> Any:
-        """Compute the index of the largest output for every row of X, the first one if several are equal."""
+        """Compute the index of the largest output for every row of X; the smallest index if several are equal."""
         return self._apply("classify", X, (), np.int32)
 
     def interval(self, level: float = 0.9) -> Array:
         """Compute half widths (c,) of intervals that contain a share ``level`` of targets; for classes a threshold.
 
-        They come from errors on rows that were held out in training. A model without such rows, or with too few for the
-        level, raises a ValueError. The threshold, of shape (1,), is used by :meth:`class_sets`.
+        They are computed from errors on rows that were held out in training. If the model has no such rows, or too few
+        for the level, this method raises a ValueError. The threshold, of shape (1,), is used by :meth:`class_sets`.
         """
         info = self._info()
         if info.interval_task == L.TASK_UNLABELED:
@@ -529,8 +530,8 @@ class Model:
     def class_sets(self, X: Any, level: float = 0.9) -> Array:
         """Compute sets of classes, as booleans (m, c), that contain the true class with probability ``level``.
 
-        A set is the smallest one of likeliest classes whose total probability exceeds the threshold of
-        :meth:`interval`.
+        A set consists of the most probable classes: as few as are needed to make their total probability exceed the
+        threshold of :meth:`interval`.
         """
         P, radius = self.probabilities(X), self.interval(level)
         members = np.empty(P.shape, np.int32)
@@ -553,9 +554,9 @@ class Model:
     def shap_values(self, X: Any, background: Any = None, background_rows: int = 100) -> Explanation:
         """Compute exact Shapley values of the columns of X, an array of features or a data frame.
 
-        The values of a row and the base value, the mean output over the background rows, sum to the output. Of more
-        than ``background_rows`` rows of ``background``, evenly spaced ones are used; None: centers of the model. Only
-        for built-in kernels that are functions of the distance, without a metric that combines columns.
+        The values of a row and the base value sum to the output; the base value is the mean output over the background
+        rows. If ``background`` has more than ``background_rows`` rows, evenly spaced rows are used; None: centers of
+        the model. Only for built-in kernels that are functions of the distance, without a metric that combines columns.
         """
         from ._shap import explain  # not at the top, because _shap imports this module
 
@@ -564,7 +565,8 @@ class Model:
     def shap_interaction_values(self, X: Any, background: Any = None, background_rows: int = 100) -> Explanation:
         """Compute the interactions of pairs of columns, ``values`` of shape (m, columns, columns[, outputs]).
 
-        An entry next to the diagonal is half the interaction of two columns; a line sums to the value of its column.
+        An off-diagonal entry is half the interaction of two columns; each row of the matrix sums to the value of its
+        column.
         """
         from ._shap import explain
 
@@ -577,7 +579,7 @@ class Model:
     # ---- Files ----
 
     def save(self, path: str | os.PathLike[str], *, centers: str | None = None, weights: str | None = None) -> None:
-        """Write a model file (safetensors layout) atomically; ``centers`` and ``weights`` are types in the file."""
+        """Write a model file (safetensors layout) atomically; ``centers`` and ``weights``: types in the file."""
         options = L.mercer_save_options()
         for field, name in (("centers", centers), ("weights", weights)):
             try:

@@ -22,7 +22,7 @@ _module: dict[str, Any] = {}  # namespace of _library.py, set by bind
 
 
 class _Struct(C.Structure):
-    """Struct of the C headers; a new one has its struct_size set and all other fields 0 unless given."""
+    """Struct of the C headers. The constructor sets struct_size; all other fields are 0 unless given."""
 
     def __init__(self, *values: Any, **named: Any) -> None:
         super().__init__(*values, **named)
@@ -57,7 +57,7 @@ def _lines(text: str) -> list[tuple[str, list[list[str]]]]:
 
 
 def bind(module: dict[str, Any]) -> None:
-    """Add constants, types and the library, as ``lib``, to the namespace of a module that has the four tables."""
+    """Add constants, types and the library (as ``lib``) to the namespace of _library.py, which has the four tables."""
     global _module
     _module = module
     for _name, values in _lines(module["ENUMS"]):
@@ -71,7 +71,7 @@ def bind(module: dict[str, Any]) -> None:
 
 
 def _load(functions: list[list[str]]) -> C.CDLL:
-    """Load the library in the package, or that of the system if the package has none, as in Debian.
+    """Load the library of the package, or the system library if the package has none, as in Debian.
 
     MERCER_LIBRARY overrides the path, for work on Mercer itself.
     """
@@ -97,7 +97,7 @@ _EXCEPTIONS: dict[str, type[Exception]] = {
 }
 
 
-# Names of fields of mercer_fit_options as options, where they are not those of the fields.
+# Names of options for fields of mercer_fit_options, where they differ from the names of the fields.
 FIT_NAMES = {
     "validation.data": "validation", "validation.fraction": "validation_fraction", "kernel.spec": "kernel",
     "kernel.function": "kernel_function", "centers.count": "centers", "centers.method": "center_method",
@@ -113,7 +113,7 @@ _NAMES = re.compile(rf"\b(?:{'|'.join(map(re.escape, _RENAMED))})\b")
 
 
 def translate_message(message: str) -> str:
-    """Rewrite a message of the library for Python: without the prefix of the C struct, with Python's parameter names.
+    """Rewrite a message of the library for Python: without the name of the C struct, with Python's names.
 
     >>> translate_message("options: lambda is -1, it must be >= 0")
     'ridge is -1, it must be >= 0'
@@ -124,9 +124,9 @@ def translate_message(message: str) -> str:
 
 
 def check(status: int, context: Any) -> None:
-    """Raise the exception of a status other than OK, with the library's message; ValueError if it has no other type.
+    """Raise an exception with the library's message if ``status`` is not OK; the type is ValueError by default.
 
-    Its attribute ``field`` is the option that was refused (mercer_last_error_field), or "".
+    The attribute ``field`` of the exception is the name of the invalid option (mercer_last_error_field), or "".
     """
     if status != 0:
         lib, kinds = _module["lib"], {_module["ERROR_" + name]: kind for name, kind in _EXCEPTIONS.items()}
@@ -158,7 +158,7 @@ def text(value: str | os.PathLike[str], name: str) -> bytes:
 
 
 def program() -> str:
-    """Return the path of the mercer program, in the package or of the system.
+    """Return the path of the mercer program in the package; if the package has none, the path of the installed program.
 
     MERCER_PROGRAM overrides the path, for work on Mercer itself.
     """

@@ -17,16 +17,17 @@ from ._arrays import Array
 from ._context import as_integer
 from ._model import Model, texts_of
 
-ROWS, VALUES = 64, 1 << 21  # rows and values per call of the library; Control-C is handled in between
+ROWS, VALUES = 64, 1 << 21  # rows and values per call of the library; Control-C is handled between calls
 
 
 @dataclass
 class Explanation:
-    """Shapley values of the columns of a table, with what is needed to read and to plot them.
+    """Shapley values of the columns of a table, with the data needed to read and to plot them.
 
     ``values`` is (m, columns), or (m, columns, outputs) for models of several outputs or classes; ``base_values`` is
-    (m,) or (m, outputs). Interactions have two axes of columns. The values of a row and its base value sum to the output of the model. The attributes have
-    the names and shapes of those of ``shap.Explanation``; :meth:`to_shap` makes one.
+    (m,) or (m, outputs). Interactions have two axes of columns. The values of a row and its base value sum to the
+    output of the model. The attributes have the same names and shapes as in ``shap.Explanation``, to which
+    :meth:`to_shap` converts.
     """
 
     values: Array
@@ -35,7 +36,7 @@ class Explanation:
     feature_names: list[str] | None
     output_names: list[str] | None
     background: str  #: "100 centers of the model", "20 rows"
-    terms: int  #: number of products per center that the kernel is written as; 1: values are exact up to rounding
+    terms: int  #: number of products per center whose sum represents the kernel; 1: values are exact up to rounding
     error: float  #: bound of the error of a value, without rounding, in the units of the outputs
     transformed: bool  #: True: values and base values refer to the transformed target (``target_transform``)
 
@@ -61,7 +62,7 @@ def columns_of(X: Any, names: list[str] | None, count: int) -> Any:
 
 
 def explain(model: Model, X: Any, background: Any, background_rows: int, interactions: bool) -> Explanation:
-    """Compute the values of the rows of X, or their interactions; see :meth:`Model.shap_values`."""
+    """Compute the Shapley values of the rows of X, or their interactions; see :meth:`Model.shap_values`."""
     rows = as_integer(background_rows, "background_rows")
     if rows < 1:
         raise ValueError(f"background_rows is {rows}; it must be at least 1")

@@ -17,10 +17,10 @@ from ._arrays import Array
 from ._context import Context, warn
 from ._model import Dataset, _texts
 
-EPOCH = np.datetime64("2000-01-01", "ns")  # the library represents dates as days since then
-LEAST_ROWS, MOST_WARNINGS = 32, 8  # as in the library for files: fewer rows may be in order by chance
+EPOCH = np.datetime64("2000-01-01", "ns")  # the library represents dates as days since this date
+LEAST_ROWS, MOST_WARNINGS = 32, 8  # as in the library for files; LEAST_ROWS: fewer rows may be in order by chance
 
-# Remedies for columns that the library refuses, by what it expected (mercer_last_error_field).
+# Remedies for columns that the library rejects, by the kind that it expected (mercer_last_error_field).
 HINTS = {
     "columns.date": "missing=['...'] with this text, or columns={'...': 'category'} with this column",
     "columns.number": "missing=['...'] with this text, or columns={'...': 'category'} with this column",
@@ -29,13 +29,13 @@ HINTS = {
 
 
 def as_frame(X: Any) -> Any:
-    """Return data as a pandas data frame, with durations as numbers of days; None if they are not a data frame."""
+    """Return data as a pandas data frame, with durations as numbers of days; None if X is not a data frame."""
     frame = _pandas_frame(X)
     return None if frame is None else _durations_to_days(frame)
 
 
 def _pandas_frame(X: Any) -> Any:
-    """Convert Polars and Arrow frames by their own method, and other frames by the interchange protocol."""
+    """Convert Polars and Arrow frames by their method to_pandas, and other frames by the interchange protocol."""
     if hasattr(X, "iloc") and hasattr(X, "dtypes") and hasattr(X, "columns"):
         return X
     if hasattr(X, "__arrow_c_stream__") and hasattr(X, "to_pandas"):
@@ -51,7 +51,7 @@ def _pandas_frame(X: Any) -> Any:
 
 
 def _durations_to_days(frame: Any) -> Any:
-    """Return the frame with columns of durations as numbers of days, the unit of dates; missing ones become NaN.
+    """Return the frame with durations as numbers of days, the unit of dates; missing durations become NaN.
 
     >>> import pandas
     >>> frame = pandas.DataFrame({"a": pandas.to_timedelta([36, None], unit="h"), "b": [1, 2]})
@@ -157,7 +157,7 @@ def _column(values: Any, name: str) -> dict[str, Any]:
     dtype = values.dtype
     if isinstance(dtype, pandas.CategoricalDtype):
         return _words("category", values.cat.codes, values.cat.categories)
-    if isinstance(dtype, pandas.PeriodDtype):  # represented by the start of the period
+    if isinstance(dtype, pandas.PeriodDtype):  # a period is represented by its start
         return _days(values.dt.start_time)
     kind = getattr(dtype, "kind", "O")
     if kind == "M":
@@ -166,7 +166,7 @@ def _column(values: Any, name: str) -> dict[str, Any]:
 
 
 def number_targets(y: Any) -> Any:
-    """Convert durations in the targets of a regressor to days; reject dates and periods, and return others unchanged.
+    """Convert durations in the targets of a regressor to days, reject dates and periods, and keep other values.
 
     >>> number_targets(np.array([36, 48], "timedelta64[h]")).tolist(), number_targets([1, 2])
     ([1.5, 2.0], [1, 2])
@@ -203,7 +203,7 @@ def _number_target(y: Any, name: str) -> Any:
 
 
 def _columns(table: Any, unique: bool) -> list[dict[str, Any]]:
-    """Return the columns of a frame with their names, which must differ if ``unique``; of an array without names."""
+    """Return the columns of a table. Columns of a frame have names, which must differ if ``unique``."""
     if isinstance(table, np.ndarray):
         return [{"name": None, "kind": "number", "values": np.ascontiguousarray(c, np.float64)} for c in table.T]
     names = [str(name) for name in table.columns]
@@ -214,7 +214,7 @@ def _columns(table: Any, unique: bool) -> list[dict[str, Any]]:
 
 
 def missing_columns(schema: str | None) -> list[str]:
-    """Return the columns that have missing values in a schema: quoted names, or indices of columns without names.
+    """Return the columns of a schema that have missing values: quoted names, or indices of columns without names.
 
     >>> missing_columns('{"columns": [{"kind": "number"}, {"name": "b", "kind": "number", "missing": 2}]}')
     ["'b'"]
@@ -241,7 +241,7 @@ def role_columns(y: Any, classes: bool, **keys: Array | None) -> list[dict[str, 
 def encode(
     context: Context, table: Any, schema: str | None = None, roles: Sequence[dict[str, Any]] = ()
 ) -> tuple[Array, str | None, list[str] | None]:
-    """Encode a table as features by a schema, or by one that is found from the data (None).
+    """Encode a table as features by a schema; None: by a schema that is inferred from the data.
 
     ``roles`` are the columns of targets and keys, for statistics of the targets. Returns the features as an array, the
     schema, and the names of the features.
@@ -266,7 +266,7 @@ def encode(
         data._make("mercer_dataset_from_columns", context, structs, len(columns), len(table), given)
     except ValueError as error:
         hint = HINTS.get(getattr(error, "field", ""))
-        # The library calls a table "columns" where it calls a file by its path; here its name is X.
+        # Messages of the library begin with "columns", where those about files begin with the path; replace it by X.
         text = str(error).removeprefix("columns: ")
         text = f"X {text}" if text.startswith("has ") else f"X, {text}"
         refused: Any = type(error)(text + (f": {hint}" if hint else ""))

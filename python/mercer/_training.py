@@ -42,10 +42,10 @@ def plan(
     samples: int, centers: int, features: int, outputs: int = 1, *, dtype: Any = np.float32,
     precision: str | None = None, n_jobs: int | None = None, device: str | None = None, **options: Any,
 ) -> dict[str, Any]:
-    """Plan a training run from its sizes, without data; ``options`` are those of :class:`Trainer`.
+    """Plan a training run from its sizes, without data; ``options`` are the options of :class:`Trainer`.
 
-    The plan has the solver, sizes, and estimated ``bytes``, ``flops`` and ``seconds``; ``plan["text"]`` explains the
-    choices.
+    The plan contains the solver, sizes, and estimated ``bytes``, ``flops`` and ``seconds``. Its entry ``text`` explains
+    the choices.
 
     >>> plan(1_000_000, 20_000, 784, 10, memory="8G")["bytes"] < 8_000_000_000
     True
@@ -65,14 +65,14 @@ _PROGRESS = [name for name in L.fields(L.mercer_progress) if name not in _STAGE]
 
 
 class Watch:
-    """History and callbacks of training; stops it if a callback returns a true value or raises, or on Control-C."""
+    """History and callbacks of training. Control-C, or a callback that returns a true value or raises, stops it."""
 
     def __init__(self, context: Context, callbacks: Iterable[Callback]) -> None:
         self.context, self.callbacks, self.failure = context, list(callbacks), Failure()
         self.history: list[dict[str, Any]] = []
         self.start = time.monotonic()
-        # A weak reference: the callback lives until the trainer is released, and callbacks of the user may refer to the
-        # trainer, which a strong reference would then keep alive forever.
+        # A weak reference, because the callback lives until the trainer is released. With a strong reference, a user's
+        # callback that refers to the trainer would keep the trainer alive forever.
         me = weakref.ref(self)
 
         @self.failure.guard
@@ -97,12 +97,12 @@ class Watch:
         elif progress["phase"] is None and progress["pass_samples"] == 0:
             last = self.history[-1] if self.history else {"epoch": 0, "samples": 0}
             if (progress["epoch"], progress["samples"]) == (last["epoch"], last["samples"]):
-                return stop  # start of an epoch: no further epoch has ended
+                return stop  # start of an epoch: its end was recorded before
             self.history.append(progress)
         return stop or any([callback(dict(progress)) for callback in self.callbacks]) or self.context.interrupted
 
     def arrays(self) -> dict[str, Array]:
-        """Return the history as arrays, one per field that has values other than NaN."""
+        """Return the history as arrays, one for each field that is not always NaN."""
         left_out = ("pass_samples", "pass_total", "epochs", "phase", "phase_share")
         arrays = {n: np.array([record[n] for record in self.history]) for n in _PROGRESS if n not in left_out}
         return {name: values for name, values in arrays.items() if not all(math.isnan(v) for v in values)}
@@ -118,7 +118,7 @@ def spectrum(context: Context, trainer: Any) -> Array:
 
 
 class Trainer:
-    """Trainer of a model's weights: on arrays, on a dataset, or on batches of the caller's own data loader.
+    """Trains the weights of a model on arrays, on a dataset, or on batches from a data loader of the caller.
 
     Parameters
     ----------
@@ -128,8 +128,8 @@ class Trainer:
         Validation samples, evaluated at the end of every epoch.
     callbacks : callables, optional
         Each is called with a dict of the progress at the end of every epoch and, if ``progress_seconds`` is set, at
-        this interval during epochs and set-up. ``phase`` is the current phase of set-up, or None during epochs. A true
-        result stops training cleanly.
+        this interval during epochs and set-up. ``phase`` is the current phase of set-up, or None during epochs. If a
+        callback returns a true value, training stops cleanly.
     **options
         ``solver, epochs, batch_size, ridge, memory, random_state, checkpoint``, ...: fields of
         ``mercer_train_options`` in the C header mercer.h. None: the default.
@@ -168,7 +168,7 @@ class Trainer:
 
     def _pair(self, X: Any, Y: Any) -> tuple[Any, Any]:
         weights = A.NUMPY[self.model._info().weights.dtype]
-        # float64 keeps all digits of targets until the library has subtracted their offset.
+        # Pass targets with an offset as float64, which keeps all digits until the library subtracts the offset.
         wide = np.dtype(np.float64) if self.model.targets is not None else weights
         y = self._device_array(Y, "Y") if D.device_of(Y) is not None else A.columns(Y, "Y", wide)
         if D.device_of(X) is not None:
@@ -192,8 +192,8 @@ class Trainer:
     ) -> dict[str, Any]:
         """Train on all samples, X (n, d) with Y (n, c), or a Dataset, and return the report.
 
-        ``labels`` are class numbers 0 .. ``classes`` - 1, instead of Y. A ``sample_weight`` of 2 is equivalent to two
-        equal rows. ``random_state`` determines the order of the samples. For a dataset, ``stream`` may contain
+        Instead of Y, ``labels`` may be class numbers 0 .. ``classes`` - 1. A ``sample_weight`` of 2 is equivalent to
+        two equal rows. ``random_state`` determines the order of the samples. For a dataset, ``stream`` may contain
         ``augment, samples, height, width, channels, block, prefetch``: fields of ``mercer_stream_options`` in the C
         header samples.h.
 
@@ -220,7 +220,7 @@ class Trainer:
         return report_dict(report)
 
     def _take_names(self, data: Dataset) -> None:
-        """Take the names and the schema of the columns from the first dataset; later datasets must have the same."""
+        """Take column names and schema from the first dataset; later datasets must have the same columns."""
         info = data.info()
         known, found = self.model.feature_names, info["feature_names"]
         if _has_other_schema(info, self.model):
@@ -235,12 +235,12 @@ class Trainer:
             raise ValueError("columns are not in the model's order; open it with columns=model.feature_names")
 
     def resume(self, path: Any) -> None:
-        """Make the next fit resume from a checkpoint, from which the model should have been loaded, too."""
+        """Make the next fit resume from a checkpoint. The model must have been loaded from the same checkpoint."""
         self._call("mercer_trainer_resume", L.text(path, "path"))
 
     def checkpoint(self) -> None:
         """Make a running fit write its ``checkpoint`` file and continue; call it in a callback or another thread."""
-        # Not by a call of the context, which the training thread has locked.
+        # Call the library without the context, which the training thread has locked.
         if L.lib.mercer_trainer_checkpoint(self.handle) != 0:
             raise ValueError("checkpoint() needs checkpoint=PATH")
 
@@ -267,12 +267,12 @@ class Trainer:
         return report_dict(report)
 
     def spectrum(self) -> Array:
-        """Return the largest eigenvalues of the kernel matrix of the preconditioner's sample, divided by its size."""
+        """Return the largest eigenvalues of the preconditioner's kernel matrix, divided by the size of its sample."""
         return spectrum(self.model.context, self.handle)
 
 
 def _search_dict(report: L.mercer_fit_report, search: L.mercer_search_report) -> dict[str, Any]:
-    """Return the report of the search; without one, ``skipped`` has the reason, and numbers are NaN or 0."""
+    """Return the report of the search. If no search was done, ``skipped`` is the reason, and numbers are NaN or 0."""
     done = bool(search.steps)
     steps: Array = A.borrowed(search.steps.contents, search) if done else np.zeros((0, 4))
     names = "stage", "error", "exponent", "ridge"
@@ -289,7 +289,7 @@ def _search_dict(report: L.mercer_fit_report, search: L.mercer_search_report) ->
 
 
 class Fitting:
-    """Fit that is prepared up to its plan. A given ``model`` is trained further.
+    """Fit that is prepared up to its plan. If ``model`` is given, the fit trains this model further.
 
     ``options`` are fields of ``mercer_fit_options`` with the names in ``FIT_FIELDS``, ``train`` fields of
     ``mercer_train_options``.
@@ -351,12 +351,12 @@ class Fitting:
         return model, result, values
 
     def planned_ridge(self) -> float | None:
-        """Return the ridge that the search or the caller has set; None: it is not set before training."""
+        """Return the ridge that the search or the caller has set; None if training chooses the ridge."""
         values = [one["value"] for one in self.decisions() if one["name"] == "ridge"]
         return float(values[-1]) if values else None
 
     def decisions(self) -> list[dict[str, str]]:
-        """Return the decisions of the fit in order, each with stage, name, origin, value and text.
+        """Return the decisions of the fit in order, as dicts with stage, name, origin, value and text.
 
         The origin is given, default, data, search, resumed or budget.
         """

@@ -27,7 +27,7 @@ def choose(
     iterations: int = 0, batch: int = 0, memory: int | str | None = None, random_state: Any = None,
     n_jobs: int | None = None, callback: Callable[[int, int, float], Any] | None = None, context: Context | None = None,
 ) -> Array:
-    """Choose centers from X (n, d) by the named method; the functions below are shorter forms.
+    """Choose centers from X (n, d) by the named method; this module has a function for each method.
 
     "rpcholesky" requires ``kernel``; "balanced" requires ``labels`` (n,), class numbers from 0. "kmeans" runs at most
     ``iterations`` rounds on batches of ``batch`` rows (-1: all rows, Lloyd's algorithm); 0: automatic.
@@ -82,7 +82,7 @@ def kmeans(X: Any, n_centers: int, *, random_state: Any = None, **options: Any) 
 
 
 def rpcholesky(X: Any, n_centers: int, kernel: Kernel | str, *, random_state: Any = None, **options: Any) -> Array:
-    """Choose rows by randomly pivoted Cholesky, which prefers rows that the chosen ones do not yet explain.
+    """Choose rows by randomly pivoted Cholesky, which prefers rows that the rows chosen so far approximate badly.
 
     >>> rpcholesky(np.eye(6), 3, "laplace:bandwidth=1", random_state=0).shape
     (3, 6)
@@ -91,7 +91,7 @@ def rpcholesky(X: Any, n_centers: int, kernel: Kernel | str, *, random_state: An
 
 
 def balanced(X: Any, labels: Any, n_centers: int, *, random_state: Any = None, **options: Any) -> Array:
-    """Draw rows at random, equally many from each class as far as it has enough rows.
+    """Draw rows at random: the same number from each class, or all rows of a class that has fewer.
 
     ``labels`` may be of any type that can be sorted.
 
@@ -107,8 +107,8 @@ def nearest(
 ) -> tuple[Array, Array]:
     """Find the nearest row of Z for every row of X, and return its index and its squared distance.
 
-    If several rows are equally near, the first one is returned. With ``kernel``, distances are those that the kernel is
-    a function of, and are not squared.
+    If several rows are equally near, the first of them is returned. With ``kernel``, the distance is the one of which
+    the kernel is a function, and it is not squared.
 
     >>> nearest([[0.0], [9.0]], [[1.0], [10.0]])
     (array([0, 1], dtype=int32), array([1., 1.]))

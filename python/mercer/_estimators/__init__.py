@@ -2,7 +2,7 @@
 """scikit-learn estimators: fit a table or an array, save and load models, show results.
 
 ``parameters`` has the parameters and their checks, ``inputs`` the conversion of X and y, ``base`` the fits, ``streams``
-partial_fit, ``held_out`` and ``results`` what is computed from held-out rows, ``show`` pages and plots.
+partial_fit, ``held_out`` and ``results`` the results on held-out rows, ``show`` pages and plots.
 """
 
 from .base import KernelEstimator

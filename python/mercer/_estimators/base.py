@@ -46,7 +46,7 @@ class Task:
 
 @dataclass
 class Samples:
-    """Encoded training rows of a fit, with the keys that decide how rows are held out."""
+    """Encoded training rows of a fit, with groups and times, which determine the rows to hold out."""
 
     X: Array
     y: Array
@@ -67,19 +67,19 @@ class KernelEstimator(
         self, X: Any, y: Any, sample_weight: Any = None, callbacks: Iterable[Callback] | None = None, *,
         groups: Any = None, times: Any = None, eval_set: tuple[Any, ...] | None = None,
     ) -> Self:
-        """Fit the model to X (n, d) and y: class labels (n,), numbers or texts; or values (n,) or (n, c).
+        """Fit the model to X (n, d) and y: class labels (n,), which are numbers or texts, or values (n,) or (n, c).
 
         A regressor fits targets of type timedelta as days, and predicts days; it rejects dates and periods. A sample of
         weight 2 is equivalent to two equal samples. Returns the estimator itself.
 
         Each of ``callbacks`` is called with a dict of the progress. In the phases "search", "centers", "members" and
-        "calibration" it has ``phase``, ``phase_share`` and ``error``, the held-out error in "search"; otherwise it
-        describes training, as for :class:`Trainer`. If a callback returns a true value, the fit stops with the model so
-        far, or raises a RuntimeError if there is none yet.
+        "calibration", the dict has ``phase``, ``phase_share`` and ``error``, which is the held-out error in "search".
+        In training, the dict is that of :class:`Trainer`. If a callback returns a true value, the fit stops with the
+        current model, or raises a RuntimeError if no model exists yet.
 
-        Rows of one of the ``groups`` (n,) are never split between training and held-out rows; with ``times`` (n,),
-        numbers or dates, the latest rows are held out. ``eval_set`` is a pair (X, y), or (X, y, sample_weight), of
-        held-out rows for early stopping, calibration and intervals; the search still holds out training rows.
+        ``groups`` (n,): rows with the same value are all training rows or all held-out rows. ``times`` (n,): numbers or
+        dates; the latest rows are held out. ``eval_set``: held-out rows for early stopping, calibration and intervals,
+        as (X, y) or (X, y, sample_weight); the search still holds out training rows.
         """
         self._check_parameters()
         continued = self._continues_last_fit()
@@ -90,7 +90,7 @@ class KernelEstimator(
                 check_new_missing_values(columns.get("_table"), self._table)
             self._fit(task, samples, callbacks)
         except Exception:
-            if columns is not None:  # the model of the last fit remains, so restore its columns
+            if columns is not None:  # the fit failed and the last model remains, so restore its columns
                 for name in COLUMNS:
                     self.__dict__.pop(name, None)
                 self.__dict__.update(columns)
@@ -105,7 +105,7 @@ class KernelEstimator(
         rows = shape[0] if shape else len(X) if hasattr(X, "__len__") else None
         keys = {"weight": sample_weight, "group": groups, "time": times}
         task, X, y, weights = self._samples(X, y, sample_weight, keys=keys)
-        # The classifier drops samples of weight 0; their groups and times must be dropped, too.
+        # The classifier drops samples of weight 0, so drop their groups and times, too.
         kept = None if rows in (None, X.shape[0]) else np.asarray(sample_weight) > 0
         keys = {"groups": sort_keys(groups, "groups", rows, kept), "times": sort_keys(times, "times", rows, kept)}
         return task, Samples(X, y, weights, keys, self._evaluation_rows(eval_set, task))
@@ -119,10 +119,10 @@ class KernelEstimator(
         raise NotImplementedError
 
     def _evaluation_rows(self, eval_set: Any, task: Task) -> tuple[Any, Array, Array | None] | None:
-        """Return encoded X, y and weights of eval_set; messages name it."""
+        """Return encoded X, y and weights of eval_set; error messages say that they are about eval_set."""
         if eval_set is None:
             return None
-        if isinstance(eval_set, list) and len(eval_set) == 1:  # a list of one pair, as for LightGBM
+        if isinstance(eval_set, list) and len(eval_set) == 1:  # LightGBM's form: a list with one pair
             eval_set = eval_set[0]
         if not isinstance(eval_set, (tuple, list)) or len(eval_set) not in (2, 3):
             raise ValueError("eval_set must be a pair (X, y), or (X, y, sample_weight)")
@@ -175,7 +175,7 @@ class KernelEstimator(
         if count > rows:
             warn([("centers", f"centers is {count}, but X has {rows} rows; all of them are centers")])
         metric, blend, preprocess = None, None, self._option("preprocess")
-        if model is None:  # a given model has its own hyperparameters and metric
+        if model is None:  # with warm_start, the last model already has hyperparameters and a metric
             options |= self._search()
             metric = self._option("metric")
             metric = None if metric is None else A.points(np.atleast_2d(metric), "metric", A.F64)
@@ -209,7 +209,7 @@ class KernelEstimator(
         return bool(self._option("warm_start")) and hasattr(self, "model_")
 
     def _prepare(self, task: Task, samples: Samples, callbacks: Iterable[Callback] | None, bar: Any) -> Fitting:
-        """Return a fit up to its plan: the search is done."""
+        """Return a fit that is prepared up to its plan, including the search."""
         model = self.model_ if self._continues_last_fit() else None
         share, held_out = float(self._option("validation_fraction")), samples.held_out is not None
         train = {"progress_seconds": 0.05, **self._train_options()}
@@ -256,7 +256,7 @@ class KernelEstimator(
         self._store_sample(samples)
 
     def _store_model(self, model: Model, task: Task) -> None:
-        """Set all attributes that predictions need, only after success: a failed fit leaves the estimator unchanged."""
+        """Set all attributes that predictions need; called only after success, so a failed fit changes nothing."""
         self.model_, self._task = model, task
         if task.classes is not None:
             self.classes_ = task.classes
@@ -264,13 +264,13 @@ class KernelEstimator(
         self._trainer = None
         self._stream_type: str | None = None
         self._behind = False
-        self._stream: list[tuple[Array, Array]] = []  # scores and labels of the latest batches
+        self._stream: list[tuple[Array, Array]] = []  # partial_fit: scores and labels of the latest batches
         self._sample = self._held_out = None
 
     # ---- Predictions ----
 
     def _call_model(self, X: Any, what: str, *arguments: Any, checked: bool = False) -> Any:
-        """Call method ``what`` of the up-to-date model with samples, which are validated unless ``checked``."""
+        """Call method ``what`` of the model after writing pending steps. X is validated unless ``checked``."""
         V.check_is_fitted(self, "model_")
         if not checked:
             X = self._validate_data(X, reset=False)
@@ -287,8 +287,9 @@ class KernelEstimator(
         """Measure how much R2, or accuracy, drops when a column of X is permuted among the rows.
 
         All features of a category are permuted together. The result has ``importances_mean`` and ``importances_std``
-        (columns,), as in scikit-learn's function of the same name, and ``standard_error`` of the means, ``names`` of
-        the columns and ``score`` without permutation. Columns that the fit dropped are not included.
+        (columns,), as in scikit-learn's function of the same name. It also has ``standard_error`` of the means,
+        ``names`` of the columns, and ``score``, the score without permutation. Columns that the fit dropped are not
+        included.
         """
         V.check_is_fitted(self, "model_")
         X, y = self._validate_data(X, y, reset=False, **self._targets_allowed)
@@ -304,7 +305,7 @@ class KernelEstimator(
             names=names, score=found["score"],
         )
 
-    _targets_allowed: dict[str, Any] = {}  # options of validate_data for y
+    _targets_allowed: dict[str, Any] = {}  # options of scikit-learn's validate_data for y
 
     def __getstate__(self) -> Any:
         if hasattr(self, "model_"):

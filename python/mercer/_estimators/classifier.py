@@ -19,14 +19,14 @@ from .parameters import CLASSES_ONLY, DEFAULT_EFFORT, TARGETS_ONLY, document, na
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-STREAM_SCORES, STREAM_ROWS = 2000, 200  # partial_fit: scores saved to find the temperature; rows scored per batch
+STREAM_SCORES, STREAM_ROWS = 2000, 200  # partial_fit: number of scores saved for calibration; rows scored per batch
 
 
 @document
 class KernelClassifier(ClassifierMixin, KernelEstimator):
     """Kernel least-squares classification on selected centers.
 
-    f is fitted to one-hot labels, and the class with the largest output is predicted.
+    The model f(x) is fitted to one-hot labels and predicts the class with the largest output.
 
     %PARAMETERS%
     classes_ : array
@@ -65,7 +65,7 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         X, y = self._validate_data(X, y, keys=keys)
         check_classification_targets(y)
         weights = self._weights(sample_weight, X)
-        if weights is not None and not weights.all():  # drop samples of weight 0, which must not define classes
+        if weights is not None and not weights.all():  # drop samples of weight 0: their classes do not count
             X, y, weights = X[weights > 0], y[weights > 0], weights[weights > 0]
         classes, numbers = np.unique(y, return_inverse=True)
         if self._continues_last_fit() and not np.array_equal(classes, self.classes_):
@@ -84,7 +84,8 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Train on a batch, with one step or more. The first batch provides the centers and should have hundreds of rows.
 
-        The first call requires ``classes``, all classes of all batches, unless y contains them all.
+        The first call requires ``classes``, the classes of all batches, unless y of the first batch contains all of
+        them.
         """
         first = not hasattr(self, "model_")
         X, y = self._validate_data(X, y, reset=first)
@@ -101,7 +102,7 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         return self._partial_fit(Task(len(known), known), Samples(X, numbers, self._weights(sample_weight, X), {}))
 
     def _class_weight(self, classes: Array) -> dict[int, float] | str | None:
-        """Return the class weights by class number, or the given keyword."""
+        """Return the class weights by class number, or the keyword "balanced"."""
         given = self.class_weight
         if given is None or isinstance(given, str):
             return given
@@ -129,11 +130,11 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
     def predict_proba(self, X: Any) -> Array:
         """Predict class probabilities of shape (m, c): softmax(g(f(x)) / T), g(f) = asinh(k f) / asinh(k).
 
-        T, ``temperature_``, and k, ``curvature_`` (0: g(f) = f), minimize the log loss on samples not trained on: the
-        validation samples with ``early_stopping`` or ``eval_set``; otherwise up to 5,000 samples by 3-fold cross-validation; for more
-        samples, or with ``times``, held-out samples (5 %, at most 2,000); in :meth:`partial_fit` the latest samples,
-        scored before training on them. With ``validation_fraction=0`` T is 1/4, and the probabilities are not
-        calibrated: only their order is meaningful.
+        T is ``temperature_`` and k is ``curvature_`` (0: g(f) = f). They minimize the log loss on samples that the
+        model was not trained on. With ``early_stopping`` or ``eval_set``, these are the validation samples; otherwise
+        all samples by 3-fold cross-validation (up to 5,000 samples), or held-out samples (5 %, at most 2,000, for more
+        samples or with ``times``); in :meth:`partial_fit` the latest samples, scored before training on them. With
+        ``validation_fraction=0``, T is 1/4, and the probabilities are not calibrated: only their order is meaningful.
         """
         return self._call_model(X, "probabilities")
 
@@ -145,12 +146,13 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
     def predict_set(self, X: Any, level: float = 0.9) -> Array:
         """Predict sets of classes, as booleans (m, c), that contain the true class with probability ``level``.
 
-        Requires rows that :meth:`fit` held out, with ``intervals=True``, ``early_stopping``, ``eval_set`` or more than 5,000 samples.
+        Requires rows that :meth:`fit` held out, which is the case with ``intervals=True``, ``early_stopping``,
+        ``eval_set`` or more than 5,000 samples.
         """
         return self._call_model(X, "class_sets", level)
 
     def _score_stream(self, X: Array, numbers: Array) -> None:
-        """Calibrate on the latest samples of a stream, scored before training on them."""
+        """Calibrate on the latest samples of partial_fit, which were scored before training on them."""
         if not self._option("validation_fraction") or len(self.classes_) < 2:
             return
         rows = slice(0, STREAM_ROWS)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Model files of estimators: save, and load, which returns an estimator."""
+"""Model files of estimators: the method save, and the function load, which returns an estimator."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .._kinds import DEFAULT_WORDS
 from .._model import Model
 from .parameters import Part
 
-KEY = "python"  # entry of the model's note with what Python needs and the other fields of the file do not say
+KEY = "python"  # entry of the model's note for data that only Python needs
 
 
 def _guess_classes(names: list[str]) -> Array:
@@ -32,14 +32,14 @@ def _guess_classes(names: list[str]) -> Array:
 
 
 def class_names(classes: Any) -> list[str] | None:
-    """Return the names of classes for a model file, in which they must be distinct and printable; None if they are not."""
+    """Return the class names for a model file; None if they are not distinct and printable."""
     names = [str(name) for name in classes]
     usable = all(name and name.isprintable() for name in names) and len(set(names)) == len(names)
     return names if usable else None
 
 
 def _described_classes(classes: Array) -> dict[str, Any] | None:
-    """Return what is needed to restore classes that _guess_classes does not; None if nothing is needed."""
+    """Return an entry that restores the classes; None if _guess_classes restores them from their names."""
     guess = _guess_classes([str(name) for name in classes])
     same = guess.dtype.kind == classes.dtype.kind and guess.tolist() == classes.tolist()
     if same and class_names(classes) is not None:
@@ -51,11 +51,11 @@ class FileMixin(Part):
     """Model files of estimators."""
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a model file, atomically: the same file as ``mercer train`` writes. :func:`mercer.load` reads it.
+        """Write a model file, atomically, as ``mercer train`` does; :func:`mercer.load` reads the file.
 
         The file has everything that predictions need: kernel, centers, weights, classes, and kinds, levels and missing
-        values of columns. It does not have other parameters of the constructor, nor training rows for
-        ``feature_importances_``; a pickle has them.
+        values of columns. Unlike a pickle, the file has no other parameters of the constructor, and no training rows
+        for ``feature_importances_``.
         """
         check_is_fitted(self, "model_")
         self._sync()
@@ -72,7 +72,7 @@ class FileMixin(Part):
             self.model_.note = before
 
     def _note(self) -> dict[str, Any]:
-        """Return what a model file needs beyond the fields that the program writes; usually nothing."""
+        """Return the note for the model file: data that only Python needs; usually empty."""
         extra: dict[str, Any] = {}
         if self._task.classes is not None:
             try:
@@ -92,7 +92,8 @@ def load(path: str | os.PathLike[str], *, n_jobs: int | None = None, device: str
     """Load a model file as a fitted KernelClassifier or KernelRegressor, which accepts data frames.
 
     The file may be from :meth:`KernelRegressor.save`, from ``mercer train``, or from :meth:`Model.save` of a fitted
-    model. Parameters of the constructor other than these, ``columns`` and ``missing`` have their defaults.
+    model. The parameters of the constructor have their defaults, except ``n_jobs``, ``device``, ``columns`` and
+    ``missing``.
     """
     from .base import Task
     from .classifier import KernelClassifier

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Predictions of rows that a model was not trained on, and what they show: residuals, calibration, importance.
+"""Predictions of rows that a model was not trained on, and results from them: residuals, calibration, importance.
 
-After a fit, an estimator has up to SAMPLE_ROWS of its rows. With eval_set these are held-out rows, which the model
-predicts. Otherwise they are training rows: copies of the estimator with the hyperparameters of the model are fitted to
-two thirds of them and predict the remaining third (3-fold cross-validation; with times, the latest third).
+After a fit, an estimator stores up to SAMPLE_ROWS rows. With eval_set, the rows are held-out rows, which the model
+predicts. Otherwise they are training rows, and copies of the estimator with the hyperparameters of the model are fitted
+to two thirds of the rows and predict the remaining third (3-fold cross-validation; with times, only the latest third).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .._evaluation import partial_dependence, permutation_importance
 if TYPE_CHECKING:
     from .base import Samples, Task
 
-SAMPLE_ROWS, SAMPLE_BYTES = 2000, 32 << 20  # rows that an estimator stores, and their largest size
+SAMPLE_ROWS, SAMPLE_BYTES = 2000, 32 << 20  # maximum number and total size of the rows that an estimator stores
 FOLDS = 3
 DEPENDENCE_ROWS = 512  # rows whose predictions are averaged in a partial dependence
 
@@ -31,8 +31,8 @@ DEPENDENCE_ROWS = 512  # rows whose predictions are averaged in a partial depend
 class HeldOut:
     """Predictions of held-out rows."""
 
-    kind: str  # which rows these are, as an adjective
-    source: str  # the same as a phrase, for titles
+    kind: str  # kind of the rows, for messages: "eval_set" or "cross-validated training"
+    source: str  # description of the rows, for titles
     scores: Array  # (m, c) outputs of the model
     targets: Array  # (m,) class numbers, or (m, c) values
     names: list[str]  # columns of the table that the model uses
@@ -40,7 +40,7 @@ class HeldOut:
 
 
 def take_sample(samples: Samples) -> Samples | None:
-    """Return the rows that an estimator stores: rows of eval_set, or evenly spaced training rows; None: none fit."""
+    """Return the rows that an estimator stores: rows of eval_set, or evenly spaced training rows; None if none fit."""
     from .base import Samples
 
     X, y, weights = samples.held_out or (samples.X, samples.y, samples.weights)
@@ -57,7 +57,7 @@ def take_sample(samples: Samples) -> Samples | None:
 
 
 def evaluate(estimator: Any, task: Task, sample: Samples) -> HeldOut:
-    """Predict the stored rows by models that were not trained on them, and permute their columns."""
+    """Predict the stored rows by models that were not trained on them, and measure the importance of columns."""
     if sample.held_out is not None:
         scores, (names, drops, _) = estimator.model_.predict(sample.X), _importance(estimator, task, sample, slice(None))
         return HeldOut("eval_set", f"{len(sample.X):,} rows of eval_set", scores, sample.y, names, drops)
@@ -84,7 +84,7 @@ def evaluate(estimator: Any, task: Task, sample: Samples) -> HeldOut:
 def _folds(sample: Samples, task: Task) -> Array:
     """Return the fold of each row; rows of a group, or equal rows, share a fold, and classes are spread over folds."""
     times, groups = sample.keys.get("times"), sample.keys.get("groups")
-    if times is not None:  # only the last fold is predicted, by a model of the earlier ones
+    if times is not None:  # only the last fold is predicted, by a model fitted to the earlier folds
         late = np.quantile(times, 1 - 1 / FOLDS)
         return np.where(times > late, FOLDS - 1, -1)
     key = groups if groups is not None else np.unique(sample.X, axis=0, return_inverse=True)[1].reshape(-1)
@@ -113,7 +113,7 @@ def _fitted_copy(estimator: Any, task: Task, sample: Samples, rows: Array) -> An
     if hasattr(estimator, "feature_names_in_"):
         copy.feature_names_in_ = estimator.feature_names_in_
     weights = None if sample.weights is None else sample.weights[rows]
-    with warnings.catch_warnings():  # the fit of the estimator has issued the same warnings
+    with warnings.catch_warnings():  # the estimator's own fit has already issued these warnings
         warnings.simplefilter("ignore")
         try:
             copy._fit(task, Samples(sample.X[rows], sample.y[rows], weights, {}), None)
@@ -123,7 +123,7 @@ def _fitted_copy(estimator: Any, task: Task, sample: Samples, rows: Array) -> An
 
 
 def _importance(estimator: Any, task: Task, sample: Samples, rows: Any) -> tuple[list[str], Array, float]:
-    """Return columns, decreases of the score if they are permuted, and the score."""
+    """Return the names of the columns, the decreases of the score if a column is permuted, and the score."""
     y = sample.y[rows]
     data = estimator._dataset(estimator.model_.context, task, sample.X[rows], y, None)
     found = permutation_importance(estimator.model_, data, n_repeats=3, random_state=0)
@@ -148,7 +148,7 @@ def by_input_column(estimator: Any, found: HeldOut) -> Array:
 
 
 def dependence(estimator: Any, task: Task, sample: Samples, column: int) -> tuple[Array, Array]:
-    """Return values of a column and the mean predictions (k, c) of stored rows that have this value."""
+    """Return k values of a column, and the mean predictions (k, c) if all stored rows have this value."""
     rows = np.unique(np.linspace(0, len(sample.X) - 1, min(DEPENDENCE_ROWS, len(sample.X))).astype(np.int64))
     data = estimator._dataset(estimator.model_.context, task, sample.X[rows], sample.y[rows], None)
     return partial_dependence(estimator.model_, data, column)
@@ -165,7 +165,7 @@ def probabilities(estimator: Any, found: HeldOut) -> Array:
 
 
 def calibration(P: Array, labels: Array, bins: int) -> dict[str, Any]:
-    """Return mean probability and share of correct predictions by bins of equal size, and their mean difference."""
+    """Return mean probability and share of correct predictions by bins of equal counts, and their mean difference."""
     confidence, hit = P.max(axis=1), P.argmax(axis=1) == labels
     groups = np.array_split(np.argsort(confidence, kind="stable"), max(1, min(bins, len(labels) // 20)))
     points = [(float(confidence[rows].mean()), float(hit[rows].mean())) for rows in groups]

@@ -17,7 +17,7 @@ STYLE = (
 
 
 def card(estimator: Any) -> str:
-    """Return a table that describes a fitted estimator; it computes nothing."""
+    """Return an HTML table that describes a fitted estimator; no results are computed for it."""
     name = type(estimator).__name__
     rows = "".join(
         f'<tr><th style="{STYLE[1]}">{html.escape(label)}</th><td style="{STYLE[2]}">{html.escape(text)}</td></tr>'
@@ -57,7 +57,7 @@ def _time(summary: dict[str, Any]) -> str:
 
 
 def _score(estimator: Any, summary: dict[str, Any]) -> str:
-    """Return the score on held-out rows as far as it is known without computing it."""
+    """Return the score on held-out rows if it has already been computed, otherwise how to compute it."""
     classes = estimator._task.classes is not None
     if estimator._held_out is not None:
         score, source = estimator.held_out_score()

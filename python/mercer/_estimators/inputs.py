@@ -27,9 +27,10 @@ class InputMixin(Part):
     def _validate_data(
         self, X: Any, *y: Any, reset: bool = True, keys: dict[str, Any] | None = None, **options: Any
     ) -> Any:
-        """Return features from X, and y if it is given, after scikit-learn's checks; X on a GPU stays there.
+        """Return the features of X, and y if it is given, after scikit-learn's checks. X on a GPU stays on the GPU.
 
-        With ``keys``, the weights, groups and times of a fit, categories with many levels have statistics of y.
+        ``keys`` are the weights, groups and times of a fit; they are needed to encode categories with many levels by
+        statistics of y.
         """
         if D.device_of(X) is not None:
             return self._validate_on_device(X, *y, reset=reset, **options)
@@ -69,7 +70,7 @@ class InputMixin(Part):
         return (x, found[1]) if y else x
 
     def _described(self, X: Any) -> tuple[Any, Any]:
-        """Return X, and X as a data frame or None, with the kinds and missing values of the parameters applied."""
+        """Return X, and X as a data frame or None, after applying the parameters ``columns`` and ``missing``."""
         frame = T.as_frame(X)
         if self.columns is None and self.missing is None:
             return X, frame
@@ -81,7 +82,7 @@ class InputMixin(Part):
         return frame, frame
 
     def _validate_on_device(self, X: Any, *y: Any, reset: bool, **options: Any) -> Any:
-        """Validate X on a GPU, where the library checks its values; y is small and is copied to the host."""
+        """Validate X on a GPU, whose values the library checks there; y is small and is copied to the host."""
         if len(X.shape) != 2:
             raise ValueError(f"X has {len(X.shape)} dimensions; use a matrix with one sample per row")
         if self.columns is not None or self.missing is not None:
@@ -108,7 +109,7 @@ class InputMixin(Part):
         return T.role_columns(y, classes, weight=self._weights(weight, frame), **keys)
 
     def _encode(self, table: Any, schema: str | None, names: bool, roles: Sequence[dict[str, Any]] = ()) -> Array:
-        """Encode a table as features by ``schema``, or by a new one, which is saved; ``names``: save column names."""
+        """Encode a table as features by ``schema`` or by a new schema, which is saved; ``names``: save column names."""
         X, found, features = T.encode(shared_context(), table, schema, roles)
         if names:
             V._check_feature_names(self, table, reset=True)
@@ -134,7 +135,7 @@ class InputMixin(Part):
 
 
 def check_new_missing_values(last: Any, now: Any) -> None:
-    """Reject columns with missing values that had none in the last fit, whose model has no feature for them."""
+    """Reject columns with missing values that had none in the last fit, so that the model has no feature for them."""
     known, gaps = (T.missing_columns(table[0] if table else None) for table in (last, now))
     if names := [name for name in gaps if name not in known]:
         raise ValueError(
@@ -144,7 +145,7 @@ def check_new_missing_values(last: Any, now: Any) -> None:
 
 
 def sort_keys(values: Any, name: str, rows: int | None, kept: Array | None) -> Array | None:
-    """Return groups or times as numbers that sort in the same order; ``kept`` selects samples, None: all."""
+    """Return groups or times as numbers that sort in the same order. ``kept`` selects samples; None: all samples."""
     if values is None:
         return None
     found = np.asarray(values)

@@ -65,7 +65,7 @@ def write(estimator: Any, path: str) -> None:
 
 
 def events(estimator: Any) -> Iterator[dict[str, Any]]:
-    """Yield the events of the page: start, plan, search, training, and what held-out predictions show."""
+    """Yield the events of the page: start, plan, search, training, and results on held-out rows."""
     from .. import __version__
 
     model, plan, history = estimator.model_, estimator.plan_, estimator.history_
@@ -165,7 +165,7 @@ def _explanation(estimator: Any, found: H.HeldOut) -> Iterator[dict[str, Any]]:
     shown = [j for j in order[:SHOWN_COLUMNS] if found.drops[j] > 0]
     used = H.used_columns(estimator)
     levels = {j: used[j].get("levels") if used else None for j in shown}
-    for j in sorted(shown, key=lambda j: levels[j] is not None):  # charts side by side, then tables of categories
+    for j in sorted(shown, key=lambda j: levels[j] is not None):  # charts before tables
         values, F = H.dependence(estimator, estimator._task, estimator._sample, int(j))
         if len(values) > 1:
             yield _dependence(estimator, found.names[j], values, F, levels[j])

@@ -22,15 +22,15 @@ from .._kernels import Kernel
 DEFAULT_EFFORT, MOST_EFFORT = 3, 5
 PATIENCE = 5  # epochs without a better result after which training stops
 PRECISIONS = {"auto": 0, "float32": L.F32, "float64": L.F64}
-REAL: Any = numbers.Real  # mypy rejects comparisons with numbers.Real
+REAL: Any = numbers.Real  # typed as Any, because mypy rejects comparisons with numbers.Real
 
-# Parameters by name: one line of documentation each. %TASK%: the parameter that only this estimator has.
+# Documentation of the parameters and attributes. %TASK%: the parameter that only one of the estimators has.
 PARAMETERS = """Parameters
     ----------
     kernel : str, Kernel or None
         Kernel function, such as "laplace", "gaussian" or "exppower:gamma=0.7"; None: found by the search.
     effort : int
-        Effort of search and training, 1 (quick) to 5 (thorough); it sets sizes, not times.
+        Effort of search and training, 1 (quick) to 5 (thorough); sets sizes, not times.
     budget : float or None
         Limit of the wall-clock time of the whole fit in seconds; None: no limit.
     tune : {"auto", "on", "off"} or bool
@@ -57,7 +57,7 @@ PARAMETERS = """Parameters
     device : {"cpu", "cuda", "cuda:N", "auto"}
         Device that computes; "auto": a GPU if there is one.
     n_jobs : int or None
-        Number of threads; None: OMP_NUM_THREADS, or one per processor. Results do not depend on it.
+        Number of threads; None: OMP_NUM_THREADS, or one per processor. Results do not depend on the number.
     random_state : int, RandomState or None
         Seed of all random choices; with an integer, equal calls give equal models; None: a random seed.
     verbose : int or None
@@ -74,7 +74,7 @@ PARAMETERS = """Parameters
     model_ : Model
         Trained model.
     best_params_ : dict
-        Hyperparameters of the model, which the constructor accepts: with them, a fit needs no search.
+        Hyperparameters of the model, as parameters of the constructor; an estimator with them needs no search.
     feature_importances_ : array
         Drop of R2 or accuracy if a column is permuted, from predictions of held-out rows; computed on first use.
     history_, plan_, n_iter_
@@ -82,11 +82,11 @@ PARAMETERS = """Parameters
         epochs.
     summary_ : dict
         Report of the fit. ``wall_time``: seconds of the whole fit. ``held_out``: metrics of rows that the model was not
-        trained on: ``eval_set``, up to 5,000 training rows by cross-validation, or the rows that a classifier of more
-        holds out for its probabilities; None for a regressor of more rows. ``summary_["search"]`` describes the
-        search: effort, error (held-out squared error over the variance of the targets), r2 (1 - error), ridge per
-        unit of sample weight, seconds, numbers of training rows and held-out rows, errors by number of centers, and steps;
-        ``skipped`` is the reason for no search, or None.
+        trained on. These rows are ``eval_set``; without it, up to 5,000 training rows, predicted by cross-validation;
+        if there are more, the rows that a classifier holds out for its probabilities (None for a regressor).
+        ``summary_["search"]`` describes the search: effort, error (held-out squared error over the variance of the
+        targets), r2 (1 - error), ridge per unit of sample weight, seconds, numbers of training rows and held-out rows,
+        errors by number of centers, and steps; ``skipped`` is the reason for no search, or None.
     n_features_in_, feature_names_in_
         Number of columns of X, and their names if X was a data frame."""
 
@@ -114,7 +114,7 @@ CLASSES_ONLY = {"calibrate_to": ("population", "data that probabilities refer to
 
 
 def _training_options() -> dict[str, str]:
-    """Return the library's training options, by their names in Python, with their help."""
+    """Return the help of the library's training options by their names in Python."""
     found: dict[str, str] = {}
     while option := L.lib.mercer_train_option(len(found)):
         row = option.contents
@@ -132,7 +132,7 @@ Init = TypeVar("Init", bound=Callable[..., None])
 
 
 def _moved(cls: type, names: list[str]) -> str:
-    """Return where parameters of earlier versions are now; "" if one of them never existed."""
+    """Return a message with the new names of parameters of earlier versions; "" if a parameter never existed."""
     known: dict[str, Any] = ADVANCED | cls._advanced_only  # type: ignore[attr-defined]
     if "n_centers" in names:
         return "n_centers is now centers: use centers=NUMBER or centers='all'"
@@ -176,7 +176,7 @@ def _is_number(value: Any) -> bool:
 
 
 class Part:
-    """Base of the mixins of KernelEstimator: each uses attributes of the others, which mypy does not know."""
+    """Base of the mixins of KernelEstimator, which declares for mypy the attributes that mixins share."""
 
     advanced: Any
     history_: Any
@@ -267,7 +267,7 @@ class ParametersMixin(Part):
         return int(given)  # type: ignore[arg-type]
 
     def _sizes(self) -> dict[str, Any]:
-        """Return effort and budget. With a budget, the default effort is not a limit: the library chooses up to 5."""
+        """Return effort and budget. With a budget, the default effort sets no limit: the library chooses up to 5."""
         effort, budget = self.effort, self.budget
         if effort is not None and not (_is_integer(effort) and 1 <= effort <= MOST_EFFORT):
             raise ValueError(f"effort is {effort!r}; it must be an integer from 1 to {MOST_EFFORT}, or None")
@@ -295,11 +295,11 @@ class ParametersMixin(Part):
     def _train_options(self) -> dict[str, Any]:
         options = {name: self._option(name) for name in TRAIN}
         if self.ridge is not None and self.ridge == 0:
-            options["ridge"] = -1.0  # no ridge; in the library, 0 is the default, a chosen ridge
+            options["ridge"] = -1.0  # no ridge; in the library, 0 means a ridge that is chosen from the data
         return options
 
     def _warn_unused_parameters(self, solver: str, steps: int, validated: bool) -> None:
-        """Warn about parameters that had no effect in a fit by ``solver`` that took a number of steps."""
+        """Warn about parameters that had no effect in a fit by ``solver`` with ``steps`` steps."""
         kind = L.lib.mercer_solver_kind_of(solver.encode())
         if self._option("tol") is not None and kind in (L.SOLVER_DIRECT, L.SOLVER_ON_SAMPLES):
             warn([("tol", f"tol has no effect with solver {solver}, which has no epochs")])
@@ -310,7 +310,7 @@ class ParametersMixin(Part):
             warn([("validation_fraction", f"validation_fraction has no effect {other}, unless it is 0")])
 
     def _warn_unused_by_streams(self, solver: str) -> None:
-        """Warn about given parameters that partial_fit does not use; ``solver``: the one that it uses."""
+        """Warn about given parameters that partial_fit does not use. ``solver``: the solver of partial_fit."""
         defaults = {"epochs": None, "tol": None, "early_stopping": False, "intervals": False, "solver": "auto"}
         given = [name for name, default in defaults.items() if self._option(name) != default]
         if solver == self.solver and "solver" in given:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Progress of a fit: a line on stderr from its first second, and the callback that stops training by its loss."""
+"""Progress of a fit: a line on stderr, and a callback that stops training when the loss no longer decreases."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .parameters import PATIENCE
 
 WIDTH, REDRAW_SECONDS = 20, 0.1  # characters of the bar; shortest time between two redraws
 NOTEBOOK_SECONDS = 3.0  # in notebooks, shorter fits show no progress by default
-LINE_SECONDS = 10.0  # longest time between two lines where lines are not redrawn, such as in a log file
+LINE_SECONDS = 10.0  # longest time between two lines if stderr is not a terminal or notebook, such as a log file
 SEARCHING = {"search": "searching hyperparameters", "centers": "choosing centers", "members": "training further models"}
 
 
@@ -23,7 +23,7 @@ def in_notebook() -> bool:
 
 
 def _notebook_output() -> Any:
-    """Return a function that replaces the text of an output of the current cell; None outside of notebooks."""
+    """Return a function that replaces the text of one output of the current cell; None outside of notebooks."""
     try:
         from IPython import display, get_ipython
     except ImportError:
@@ -36,7 +36,7 @@ def _notebook_output() -> Any:
 
 @contextmanager
 def progress_bar(verbose: int | None) -> Iterator[Bar | None]:
-    """Show a progress line for the time of a fit: at once if ``verbose``, in notebooks after some seconds if it is None."""
+    """Show a progress line during a fit: at once if ``verbose`` > 0, in notebooks after some seconds if it is None."""
     if not verbose and not (verbose is None and in_notebook()):
         yield None
         return
@@ -63,7 +63,7 @@ class Bar:
         self.redraws = in_notebook() or bool(getattr(self.stream, "isatty", lambda: False)())
         self.last, self.line_at, self.length, self.validation = 0.0, self.began, 0, math.nan
         self.first = 0.0, 0.0, 0.0  # seconds, samples and epochs at the end of set-up
-        self.cell: Any = None  # output of the notebook, from the first line on
+        self.cell: Any = None  # function of _notebook_output; set with the first line
         self.uses_cell = stream is None and in_notebook()
         self.shown = ""
 
@@ -74,11 +74,12 @@ class Bar:
     def __call__(self, p: dict[str, Any]) -> None:
         """Show progress.
 
-        Speed and remaining time count from the end of set-up, which excludes set-up and the epochs of an interrupted run.
+        Speed and remaining time are measured from the end of set-up, so they exclude set-up and earlier, interrupted
+        runs.
         """
         now = time.monotonic()
         if "error" in p:
-            # Calibration follows training, whose last line must stay visible.
+            # Show no calibration: it follows training, whose last line must stay visible.
             if p["phase"] != "calibration" and (now - self.last >= REDRAW_SECONDS or p["phase_share"] >= 1):
                 self.last = now
                 self._write(self._stage(p), now - self.line_at >= LINE_SECONDS)

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-# With fewer rows or classes, or on average more rows per class, y may be classes.
+# y cannot be classes if it has at least LEAST_ROWS rows, and on average fewer than ROWS_PER_CLASS rows per class.
 LEAST_ROWS, ROWS_PER_CLASS = 32, 2
 
 
 def check_frame(frame: Any, reset: bool) -> None:
-    """Refuse a data frame without rows or columns, with equal names, or with infinite numbers."""
+    """Reject a data frame without rows or columns, with equal column names, or with infinite numbers."""
     if frame.shape[1] == 0:
         raise ValueError("X has 0 feature(s): a data frame without columns; select at least one")
     if frame.shape[0] == 0:
@@ -43,7 +43,7 @@ def check_container(X: Any) -> None:
 
 
 def check_lengths(X: Any, y: Any) -> None:
-    """Refuse X and y with different numbers of rows, if both have a length."""
+    """Reject X and y with different numbers of rows, if both have a length."""
     if y is None:
         return
     try:  # the length of some sparse matrices is not their number of rows
@@ -55,14 +55,14 @@ def check_lengths(X: Any, y: Any) -> None:
 
 
 def _series(y: Any) -> list[tuple[str, Any]]:
-    """Return the columns of pandas targets with their names for messages; none for others."""
+    """Return the columns of pandas targets, with names for messages; an empty list for other targets."""
     if hasattr(y, "iloc") and hasattr(y, "columns"):
         return [(f"y, column {str(name)!r}", y.iloc[:, j]) for j, name in enumerate(y.columns)]
     return [("y", y)] if hasattr(y, "iloc") else []
 
 
 def check_targets(y: Any, numeric: bool) -> None:
-    """Refuse missing values, and text as targets of a regressor, with an example."""
+    """Reject missing values, and for a regressor also text, with an example in the message."""
     for name, values in _series(y):
         missing = values.isna().to_numpy()
         if missing.any():
@@ -83,7 +83,7 @@ def check_targets(y: Any, numeric: bool) -> None:
 
 
 def _text_example(values: Any) -> str | None:
-    """Return a text among the targets that is not a number; None if there is none."""
+    """Return the first text among the targets that is not a number; None if all values are numbers."""
     try:
         array = np.asarray(values)
     except (RuntimeError, TypeError, ValueError):
@@ -100,7 +100,7 @@ def _text_example(values: Any) -> str | None:
 
 
 def check_class_count(classes: Any, rows: int) -> None:
-    """Refuse targets with nearly as many classes as rows, which are amounts, dates or names."""
+    """Reject targets with nearly as many classes as rows: they are amounts, dates or names, not classes."""
     count = len(classes)
     if rows < LEAST_ROWS or count * ROWS_PER_CLASS <= rows:
         return

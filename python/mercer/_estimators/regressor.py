@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
     """Kernel ridge regression on selected centers.
 
-    The model f(x) = sum_j a_j K(x, z_j) minimizes the sum of squared errors plus the ridge term. Targets may have
-    several columns, which share all kernel values.
+    The model f(x) = sum_j alpha_j K(x, z_j) minimizes the sum of squared errors plus the ridge term. Targets may have
+    several columns, for which the kernel values are computed only once.
 
     %PARAMETERS%
 

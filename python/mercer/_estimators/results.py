@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a fit has found: hyperparameters that the constructor accepts, and the importance of columns."""
+"""Results of a fit: hyperparameters as parameters of the constructor, and the importance of columns."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class ResultsMixin(Part):
     def _params_of(self, model: Model, ridge: float | None) -> dict[str, Any]:
         """Return the hyperparameters of a model as parameters of the constructor.
 
-        For the mean of several models (efforts 4 and 5) they are those of the first one. Statistics of the data, such
-        as means of columns, are not part of them: each fit computes its own.
+        For the mean of several models (efforts 4 and 5), these are the hyperparameters of the first model. They do not
+        include statistics of the data, such as means of columns: each fit computes its own statistics.
         """
         centers = len(model.centers)
         advanced: dict[str, Any] = {**(self.advanced or {}), **model.fitted_preprocessing()}
@@ -48,8 +48,8 @@ class ResultsMixin(Part):
             params = KernelRegressor().search_once(X, y)
             cross_val_score(KernelRegressor(**params), X, y)
 
-        The hyperparameters are then chosen on all rows, so the scores are slightly optimistic. The estimator itself is
-        not changed.
+        This search uses all rows, including those of each test fold, so the scores are slightly optimistic. The
+        estimator itself is not changed.
         """
         copy = type(self)(**self.get_params(deep=False))
         copy.advanced = {**(self.advanced or {}), "warm_start": False}
@@ -81,9 +81,9 @@ class ResultsMixin(Part):
     def feature_importances_(self) -> Array:
         """Decrease of R2, or accuracy, if a column of X is permuted: an array (n_features_in_,), computed on first use.
 
-        It is measured on the rows of ``eval_set``; without them, on up to 2,000 training rows by models that were
-        trained without them. Columns that the model does not use have the importance 0. Negative values are noise.
-        For other rows, use :meth:`permutation_importance`.
+        The decrease is measured on the rows of ``eval_set``. Without ``eval_set``, it is measured on up to 2,000
+        training rows, by models that were trained without these rows. Columns that the model does not use have the
+        importance 0. Negative values are noise. For other rows, use :meth:`permutation_importance`.
         """
         if self._held_out is None and self._describing:
             raise AttributeError("feature_importances_ is not computed yet")
@@ -92,7 +92,7 @@ class ResultsMixin(Part):
     _describing = False  # scikit-learn reads all attributes for its representation, which should not compute anything
 
     def held_out_score(self) -> tuple[float, str] | None:
-        """Return R2 or accuracy on held-out rows and a description of the rows; None if there are none."""
+        """Return R2 or accuracy on held-out rows and a description of the rows; None if the fit held out no rows."""
         try:
             found = self._held_out_results()
         except (AttributeError, ValueError):

@@ -15,15 +15,17 @@ class ShapMixin(Part):
     """Shapley values of estimators."""
 
     def shap_values(self, X: Any, background: Any = None, *, background_rows: int = 100) -> Explanation:
-        """Compute exact Shapley values of the columns of X: the reasons of each prediction.
+        """Compute exact Shapley values: the contribution of each column of X to each prediction.
 
-        The values of a row say how much each column moves the output from the base value, the mean output over the
-        background rows, to the output of this row. For classes the outputs are the scores of ``decision_function``
-        before the softmax. A category is one column, and so is a number with the flag of its missing values.
+        The base value is the mean output over the background rows. The values of a row are the contributions of the
+        columns to the difference between the output of the row and the base value. For classes, the outputs are the
+        scores of ``decision_function``, before the softmax. All features of a category count as one column, and so do a
+        number and the flag of its missing values.
 
-        ``background`` has the columns of X; of more than ``background_rows`` rows, evenly spaced ones are used. By
-        default the background are centers of the model, which are training rows for most center methods. Kernels of the
-        inner product and metrics that combine columns raise an error. docs/explain.md has the definition.
+        ``background`` has the columns of X; if it has more than ``background_rows`` rows, evenly spaced rows are used.
+        By default, the background rows are centers of the model, which for most center methods are training rows.
+        Kernels of the inner product and metrics that combine columns raise an error. docs/explain.md has the
+        definition.
 
         >>> import mercer
         >>> X = np.random.default_rng(0).normal(size=(200, 3))
@@ -37,8 +39,8 @@ class ShapMixin(Part):
     def shap_interaction_values(self, X: Any, background: Any = None, *, background_rows: int = 100) -> Explanation:
         """Split the values of :meth:`shap_values` into a part of each column and interactions of pairs of columns.
 
-        ``values`` is (m, columns, columns), with a further axis for several outputs. An entry next to the diagonal is
-        half the interaction of two columns; a line sums to the value of its column.
+        ``values`` is (m, columns, columns), with a further axis for several outputs. An off-diagonal entry is half the
+        interaction of two columns; each row of the matrix sums to the value of its column.
         """
         return self._explanation("shap_interaction_values", X, background, background_rows)
 

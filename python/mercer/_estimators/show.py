@@ -40,7 +40,8 @@ class ShowMixin(Part):
     def plot_history(self, ax: Any = None) -> Any:
         """Plot the losses by epoch and return the matplotlib axes.
 
-        Training in a single step, as by the default solver for small data, has no curve; the axes then show the reason.
+        Training in a single step, as by the default solver for small data, has no curve; the axes then show a text
+        instead.
         """
         check_is_fitted(self, "model_")
         curves = {name: v for name, v in self.history_.items() if name.endswith("_loss") and len(v) > 1}
@@ -58,7 +59,7 @@ class ShowMixin(Part):
     def plot_spectrum(self, ax: Any = None) -> Any:
         """Plot the eigenvalues of the kernel matrix of the preconditioner's sample and return the matplotlib axes.
 
-        Not every solver computes eigenvalues; without them the axes show the reason.
+        Not every solver computes eigenvalues. For other solvers, the axes show a text with the reason.
         """
         check_is_fitted(self, "model_")
         if len(self.spectrum_) == 0:
@@ -127,8 +128,8 @@ class ShowMixin(Part):
     def report(self, path: str | os.PathLike[str] = "report.html") -> str:
         """Write an HTML page, as ``mercer report`` does, and return its path.
 
-        It shows the search, the training, and of held-out rows: residuals or calibration, the importance of columns and
-        the partial dependence on the most important ones. The page is a single file without scripts.
+        The page shows the search, the training, and results on held-out rows: residuals or calibration, the importance
+        of columns, and the partial dependence on the most important columns. The page is a single file without scripts.
         """
         check_is_fitted(self, "model_")
         write(self, os.fspath(path))
@@ -149,7 +150,7 @@ class ShowMixin(Part):
             del self._describing
 
     def _repr_html_(self) -> str:
-        """Return scikit-learn's diagram, after a table with kernel, size, held-out score and columns if it is fitted."""
+        """Return scikit-learn's diagram; for a fitted estimator, after a table with kernel, size, score and columns."""
         from sklearn.utils import estimator_html_repr
 
         diagram = str(estimator_html_repr(self))

@@ -32,7 +32,7 @@ class StreamMixin(Part):
         del train["epochs"]
         kind = L.lib.mercer_solver_kind_of(L.text(self.solver, "solver"))
         if self.solver == "auto" or kind in (L.SOLVER_DIRECT, L.SOLVER_STEPS, L.SOLVER_ON_SAMPLES):
-            train["solver"] = "ep4"  # the others need all samples at once
+            train["solver"] = "ep4"  # all other solvers need all samples at once
         if model is None:
             self._warn_unused_by_streams(train["solver"])
             self._seed = seed_from(self.random_state)
@@ -42,7 +42,7 @@ class StreamMixin(Part):
         if trainer is None:
             own: dict[str, Any] = {"memory": self.memory, "random_state": getattr(self, "_seed", 0)}
             trainer = Trainer(model, classification=task.classes is not None, **train, **own)
-        # All batches must have the element type of the first one.
+        # Convert each batch to the element type of the first batch.
         seen = model.preprocessed(X)
         stream_type = np.dtype(getattr(self, "_stream_type", None) or seen.dtype)
         trainer.step(A.points(seen, "X", stream_type), np.eye(task.outputs)[y] if task.classes is not None else y, weights)
