@@ -15,7 +15,7 @@
 enum { BENCH_MOST_REPEATS = 101 };
 
 #ifndef BENCH_COMMIT
-#define BENCH_COMMIT "unknown" /* the build defines it as the revision of the sources */
+#define BENCH_COMMIT "unknown" /* the build defines BENCH_COMMIT as the revision of the sources */
 #endif
 
 typedef struct bench_options {
@@ -43,7 +43,7 @@ static inline int bench_compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Run once as a warm-up, then `repeats` times; return the best and median time. */
+/* Call `work` once as a warm-up, then `repeats` times; return the best and median time of these calls. */
 static inline bench_times bench_time(void (*work)(void *), void *argument, int repeats)
 {
     double seconds[BENCH_MOST_REPEATS];
@@ -124,7 +124,7 @@ static inline const char *bench_machine(void)
     return name;
 }
 
-/* Begin a JSON object with what is needed to repeat a measurement: the machine and the revision of the sources. */
+/* Begin a JSON object with the conditions of a measurement: the machine and the revision of the sources. */
 static inline void bench_begin_json(void)
 {
     printf("{\"machine\": \"%s\", \"commit\": \"%s\", ", bench_machine(), BENCH_COMMIT);

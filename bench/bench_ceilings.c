@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Measures the peak rates of this machine on one thread and on all, for comparison with products and training runs:
+ * Measures the peak rates of this machine on one thread and on all threads, for comparison with products and training
+ * runs:
  *
  *   micro-kernels     products of panels in the first-level cache: f32, f64 (GFLOP/s) and u8 (GOP/s)
  *   kernel values     squared distances and the Laplace function on a tile in cache (million values/s): f32 and f64
  *   copy, read        a buffer of 256 MB (GB/s; a copy counts the bytes read and the bytes written)
  *   fused             the complete product Y = K(X, Z) W (GFLOP/s, u8: GOP/s), to show how it scales
  *
- * The result of each is compared with that of a plain loop before it is timed.
+ * Before an operation is timed, its result is compared with the result of a plain loop.
  */
 #include "bench.h"
 
@@ -36,7 +37,7 @@ typedef struct job {
     mrc_ukernels uk;
     float *a, *b;    /* AREA floats per worker: a: packed panels or tiles, b: results or norms */
     char *from, *to; /* (BUFFER_BYTES) */
-    int64_t *read;   /* (PIECES) results of reading, so that the compiler cannot remove it */
+    int64_t *read;   /* (PIECES) results of read_all, stored so that the compiler cannot remove the reading */
     mercer_context *context;
     mercer_kernel kernel;
     mercer_matrix x, z, w, y;
@@ -71,7 +72,7 @@ static void dot_u8(void *argument, int64_t piece, int worker)
     for (int i = 0; i < ROUNDS; i++) self->uk.dot_u8(DEPTH, a, a + (int64_t)DEPTH * self->uk.mr_u8, start, c);
 }
 
-/* The output values are the input products of the next round: their meaning is irrelevant, and they stay in 0 .. 1. */
+/* The output values are the inputs of the next round. Their meaning does not matter; they stay between 0 and 1. */
 static void values_f32(void *argument, int64_t piece, int worker)
 {
     (void)piece;
@@ -105,7 +106,7 @@ static void copy(void *argument, int64_t piece, int worker)
     memcpy(self->to + piece * bytes, self->from + piece * bytes, (size_t)bytes);
 }
 
-/* Compute squared norms of long rows of bytes, which is limited only by reading. */
+/* Compute squared norms of long rows of bytes, a computation whose speed is limited only by reading. */
 static void read_all(void *argument, int64_t piece, int worker)
 {
     (void)worker;
@@ -119,8 +120,8 @@ static void read_all(void *argument, int64_t piece, int worker)
 
 /* ---- Plain loops --------------------------------------------------------------------------------------------- */
 
-/* Each returns the largest relative error, or the number of wrong values of an exact result, after one piece of worker
-   0. A quotient of 0 / 0 is NaN and fails. */
+/* The checks run one piece on worker 0 and return the largest relative error, or for exact results the number of wrong
+   values. A quotient 0 / 0 is NaN and fails the check. */
 static double check_dot_f32(job *self)
 {
     int mr = self->uk.mr_f32, nr = self->uk.nr_f32;
@@ -153,8 +154,8 @@ static double check_dot_f64(job *self)
     return worst;
 }
 
-/* Value k of row r of a panel of `width` rows (ukernels.h): words of 16 bits in groups of 2, else bytes, which are
-   signed for the first factor in groups of 4. */
+/* Value k of row r of a panel of `width` rows (ukernels.h): words of 16 bits in groups of 2, otherwise bytes; in groups
+   of 4, the bytes of the first factor are signed. */
 static int32_t packed(const void *panel, int group, int width, int k, int r, bool is_signed)
 {
     int at = (k / group * width + r) * group + k % group;
@@ -168,7 +169,7 @@ static double check_dot_u8(job *self)
     int wrong = 0, depth = group == 2 ? 2 * DEPTH : 4 * DEPTH;
     const void *b = self->a + (int64_t)DEPTH * mr;
     for (int i = 0; i < AREA * 2; i++) ((int16_t *)(void *)self->a)[i] = (int16_t)(i % 251);
-    memset(self->b, 0, AREA * sizeof *self->b); /* nothing is added to the products */
+    memset(self->b, 0, AREA * sizeof *self->b); /* zero: the micro-kernel adds the products to these values */
     dot_u8(self, 0, 0);
     for (int i = 0; i < mr * nr; i++) {
         int32_t sum = 0;
@@ -223,7 +224,8 @@ static double check_read(job *self)
     return self->read[0] != sum;
 }
 
-/* Return the largest error of a few rows of the product, relative to its value. Points and weights are not negative. */
+/* Return the largest relative error of a few rows of the product, which has no cancellation: points and weights are not
+   negative. */
 static double check_fused(job *self)
 {
     mercer_context *reference = NULL;
@@ -242,7 +244,7 @@ static double check_fused(job *self)
     return status ? (double)NAN : worst;
 }
 
-/* Limits of relative errors: sums of DEPTH or P rounded terms, far below any error of a wrong index. */
+/* Limits of relative errors, for sums of DEPTH or P rounded terms. A wrong index causes a much larger error. */
 #define LIMIT_F32 1e-4
 #define LIMIT_F64 1e-12
 
@@ -286,8 +288,8 @@ typedef struct bench_case {
     const char *name, *unit;
     mrc_work work;
     double (*check)(job *self);
-    double limit;       /* of the error that `check` returns */
-    double amount_each; /* operations or bytes of a piece, in the unit */
+    double limit;       /* largest valid error that `check` returns */
+    double amount_each; /* operations or bytes per piece, in units of `unit` */
     bool in_memory;
 } bench_case;
 
@@ -301,7 +303,7 @@ static bool run_both(job *self, const bench_options *options, const bench_case *
     self->work = test->work;
     for (int threads = 1; threads <= all; threads += all > 1 ? all - 1 : 1) {
         self->threads = threads;
-        self->pieces = test->in_memory ? PIECES : SHARES * threads; /* several, so that a slowed thread takes fewer */
+        self->pieces = test->in_memory ? PIECES : SHARES * threads; /* several, so that a slow thread takes fewer */
         bench_times times = bench_time(run_pieces, self, options->repeats);
         double amount = test->amount_each * (double)self->pieces;
         if (threads == 1) alone = amount / times.median;

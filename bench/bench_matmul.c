@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Times Y = K(X, Z) W for several d and element types. Three methods alternate in one run, so that other load on the
- * machine affects all of them alike:
+ * machine affects all of them equally:
  *
  *   fused      mercer_kernel_matmul
  *   gemm       only X Z', by the BLAS that the library uses, in the same arithmetic (float for bytes)
  *   composed   X Z' by BLAS; squared distances and kernel values in separate passes over the stored matrix, vectorized
  *              and on all threads; K W by BLAS: the best that a program without fusion can do
  *
- * Times are the best and the median of the repeats, ratios their medians. Counts 2 m p (d + c) flops for the product and 2 m p d for the GEMM. The fused
- * result is compared with the composed one before anything is timed.
+ * Times are the best and the median of the repeats; ratios are medians of the ratios of the repeats. A product counts
+ * as 2 m p (d + c) flops, the GEMM as 2 m p d. The fused result is compared with the composed result before any timing.
  */
 #include "bench.h"
 #include "bench_peak.h"
@@ -50,7 +50,7 @@ static const char *type_name(mercer_dtype dtype)
     return dtype == MERCER_F64 ? "f64" : dtype == MERCER_F32 ? "f32" : "u8";
 }
 
-/* Fill with random integers 0 .. 255, divided by 256 unless the type is bytes: exact in every type. */
+/* Fill with random integers 0 .. 255, divided by 256 unless the type is bytes; the values are exact in every type. */
 static void fill(mercer_matrix *a, void *reals, bool wide, uint64_t *state)
 {
     for (int64_t i = 0; i < a->rows * a->cols; i++) {
@@ -101,7 +101,7 @@ static void norms_of(const job *self, const void *reals, int64_t rows, void *nor
     }
 }
 
-/* Run the library's vectorized loops on rows of the stored matrix, one pass each. */
+/* Each function runs one of the library's vectorized loops as one pass over rows of the stored matrix. */
 static void distance_pass(void *argument, int64_t piece, int worker)
 {
     (void)worker;
@@ -170,7 +170,7 @@ static bool prepare(job *self, bench_case test, int64_t m, int64_t p)
     fill(&self->x, self->reals_x, self->wide, &state);
     fill(&self->z, self->reals_z, self->wide, &state);
     fill(&self->w, NULL, self->wide, &state);
-    /* The ratio of typical distance to bandwidth is 2 for every d. */
+    /* The bandwidth is half of a typical distance, for every d. */
     char spec[64];
     double spread = sqrt((double)test.d / 6) * (test.dtype == MERCER_U8 ? 256 : 1);
     snprintf(spec, sizeof spec, "laplace:bandwidth=%.6g", spread / 2);
@@ -188,8 +188,8 @@ static double value_at(const void *values, bool wide, int64_t i)
     return wide ? ((const double *)values)[i] : (double)((const float *)values)[i];
 }
 
-/* Return the largest difference of the two results, relative to the largest value. The composed method does not center
-   the points and is less accurate. */
+/* Return the largest difference of the two results, relative to the largest value. The composed result is less
+   accurate, because the composed method does not center the points. */
 static double difference(job *self)
 {
     double worst = 0, size = 0;
@@ -216,7 +216,7 @@ static double median(double *values, int count)
     return values[count / 2];
 }
 
-/* times: of the three methods. */
+/* Print the results of one case. times: best and median of the three methods. */
 static void report(const bench_options *options, const mercer_context_info *info, const char *name, const job *self,
                    const bench_times *times, double to_gemm, double to_composed)
 {
@@ -254,7 +254,7 @@ static void time_ways(const bench_options *options, const mercer_context_info *i
         to_composed[i] = seconds[2][i] / seconds[0][i];
     }
     for (int way = 0; way < 3; way++) {
-        double middle = median(seconds[way], options->repeats); /* sorts the times */
+        double middle = median(seconds[way], options->repeats); /* median() sorts the times */
         times[way] = (bench_times){seconds[way][0], middle};
     }
     report(options, info, name, self, times, median(to_gemm, options->repeats), median(to_composed, options->repeats));

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Times the search for the nearest of p rows, the main cost of k-means, by element type. A few rows are checked. */
+/* Times the search for the nearest of p rows, the main cost of k-means, by element type. The results of a few rows are
+   checked. */
 #include "bench.h"
 #include "bench_peak.h"
 
@@ -87,7 +88,7 @@ static bool run_case(mercer_context *context, const bench_options *options, cons
     if (good) {
         bench_times times = bench_time(search, &self, options->repeats);
         double rate = 2 * (double)(n * p) * (double)test->d / times.median;
-        mercer_dtype products = test->x == test->z ? test->x : MERCER_F32; /* bytes and floats multiply as floats */
+        mercer_dtype products = test->x == test->z ? test->x : MERCER_F32; /* mixed types multiply as floats */
         double share = rate / bench_peak(products, info.threads, options->repeats);
         if (options->json) bench_begin_json();
         printf(

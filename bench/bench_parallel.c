@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Overhead of a parallel loop: the time from call to return of a loop with one small piece per thread, both for loops
- * in quick succession and with pauses in which the threads fall asleep. Also the speed-up of a loop with enough work
- * per piece. First checks that each piece runs once, with the result of a plain loop.
+ * Overhead of a parallel loop: the time from call to return of a loop with one small piece per thread. Loops are timed
+ * in quick succession, and with pauses in which the threads fall asleep. Also measures the speed-up of a loop with
+ * enough work per piece. First checks that each piece runs once and gives the result of a plain loop.
  */
 #include "bench.h"
 
@@ -13,7 +13,7 @@
 
 enum { PIECE_STEPS = 200000, SLEEP_MS = 5, MANY_LOOPS = 2000, FEW_LOOPS = 50 };
 
-/* Results of some_work by piece, and the number of runs of each. */
+/* Results of some_work by piece, and the number of runs of each piece. */
 typedef struct outcome {
     double *values;
     int *runs;
@@ -33,7 +33,7 @@ static void some_work(void *argument, int64_t index, int worker)
     to->values[index] = x, to->runs[index]++;
 }
 
-/* Return whether a loop gives the same results as a plain one, and runs each piece once. */
+/* Return whether a parallel loop gives the same results as a plain loop, and runs each piece once. */
 static bool is_right(int threads, int64_t pieces, const outcome *to)
 {
     double *expected = malloc((size_t)pieces * sizeof *expected);

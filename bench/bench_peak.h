@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The peak of inner products on this machine: the micro-kernel of the list on panels in the first-level cache, on one
-   thread, times the number of threads. No product by these instructions is faster. */
+/* The peak rate of inner products on this machine: the rate of the library's micro-kernel on one thread, with panels in
+   the first-level cache, times the number of threads. No product with these instructions is faster. */
 #ifndef MERCER_BENCH_PEAK_H
 #define MERCER_BENCH_PEAK_H
 
@@ -31,7 +31,7 @@ static inline void bench_multiply_panels(void *argument)
     }
 }
 
-/* Return the peak in operations per second, for points of that type; NaN if there is no memory. */
+/* Return the peak in operations per second for points of type `dtype`; NaN if memory is insufficient. */
 static inline double bench_peak(mercer_dtype dtype, int threads, int repeats)
 {
     bench_panels self = {.uk = mrc_ukernels_for(mrc_isa_best()), .dtype = dtype};
@@ -43,7 +43,7 @@ static inline double bench_peak(mercer_dtype dtype, int threads, int repeats)
     int area = dtype == MERCER_U8    ? uk->mr_u8 * uk->nr_u8
                : dtype == MERCER_F64 ? uk->mr_f64 * uk->nr_f64
                                      : uk->mr_f32 * uk->nr_f32;
-    /* Of bytes in pairs, a word of 32 bits holds two features instead of four. */
+    /* Bytes in groups of 2 are stored as words of 16 bits: 32 bits hold two features instead of four. */
     double depth = BENCH_PEAK_DEPTH / (dtype == MERCER_U8 && uk->group_u8 == 2 ? 2 : 1);
     double seconds = bench_time(bench_multiply_panels, &self, repeats).best;
     free(memory);

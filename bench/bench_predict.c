@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Latency of predictions for 1, 8, 16 and 64 rows, compared with a plain copy of the centers in the same run. The copy
- * is the floor, because a prediction must read all centers once; the share of the peak of products is small. First checks that a row's prediction is bitwise
- * identical in small and large batches.
+ * is the shortest possible time, because a prediction must read all centers once. The arithmetic uses only a small
+ * share of the peak rate of products. First checks that the prediction of a row is bitwise identical in small and large
+ * batches.
  */
 #include "bench.h"
 #include "bench_peak.h"

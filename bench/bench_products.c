@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Fused products Y = K(X, Z) W: validated against the scalar double reference, then timed together with a plain GEMM
- * X Z' of the same BLAS in the same run. For every kernel, a product counts as 2 m p (d + c) flops and the GEMM as
- * 2 m p d; bytes count X, Z, W and Y once.
+ * Fused products Y = K(X, Z) W: validated against the scalar reference in double, then timed together with a plain GEMM
+ * X Z' by BLAS in the same run. For every kernel, a product counts as 2 m p (d + c) flops and the GEMM as 2 m p d;
+ * bytes count X, Z, W and Y once.
  */
 #include "bench_peak.h"
 
@@ -20,8 +20,8 @@ typedef struct bench_case {
     shape size;
 } bench_case;
 
-/* Column widths of the cases named "table", as in the Adult dataset: 6 numbers (1) and 8 categories (number of levels),
-   108 features. */
+/* Features per column in the cases named "table", as in the Adult dataset: 6 numbers with 1 feature each, and 8
+   categories with one feature per level; 108 features in total. */
 static const int columns[] = {1, 9, 1, 16, 1, 7, 15, 6, 5, 2, 1, 1, 1, 42};
 
 static const bench_case cases[] = {
@@ -55,7 +55,7 @@ typedef struct job {
     mercer_kernel kernel;
     mercer_matrix x, z, w, y;
     float *gemm_x, *gemm_z, *gemm_out; /* operands and result in float, for the plain GEMM */
-    int64_t gemm_rows;                 /* number of rows of X in the GEMM, whose output is stored completely */
+    int64_t gemm_rows;                 /* number of rows of X in the GEMM, limited because its whole output is stored */
     mercer_status status;
 } job;
 
@@ -64,7 +64,7 @@ static size_t element_size(mercer_dtype dtype)
     return dtype == MERCER_F64 ? 8 : dtype == MERCER_F32 ? 4 : dtype == MERCER_F16 ? 2 : 1;
 }
 
-/* Return level / 256 as a half: level = 2^k (1 + f) has exponent k - 8 and fraction f. */
+/* Return level / 256 as a half: With level = 2^k (1 + f), the result has exponent k - 8 and fraction f. */
 static uint16_t half_of_level(int level)
 {
     int k = 0;
@@ -154,8 +154,8 @@ static double weight(const job *self, int64_t j, int64_t k)
     return self->w.dtype == MERCER_F64 ? ((double *)self->w.data)[at] : (double)((float *)self->w.data)[at];
 }
 
-/* Return the largest error of a few rows, relative to sum_j |K w|, the scale of rounding errors; negative if the
-   reference fails. */
+/* Return the largest error of a few rows relative to sum_j |K w|, to which rounding errors are proportional. Return a
+   negative value if the reference fails. */
 static double validate(job *self)
 {
     int64_t d = self->x.cols, p = self->z.rows, step = self->x.rows > 4 ? self->x.rows / 4 : 1;
@@ -223,7 +223,8 @@ static bool run_case(mercer_context *context, const bench_options *options, cons
     } else {
         run_product(&self);
         double error = self.status == MERCER_OK ? validate(&self) : -1;
-        /* Errors of float distances cause errors of kernel values far below this limit; a wrong result exceeds it. */
+        /* Rounding errors of float distances change kernel values by much less than this limit; a wrong result exceeds
+           the limit. */
         double limit = test->dtype == MERCER_F64 ? 1e-12 : 1e-4;
         good = error >= 0 && error <= limit;
         if (!good)

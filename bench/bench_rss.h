@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Peak resident size of this process: since a chosen moment where Linux supports it, otherwise since its start. */
+/* Peak resident size of this process since bench_rss_restart, or since the start of the process if Linux cannot reset
+   the peak. */
 #ifndef MERCER_BENCH_RSS_H
 #define MERCER_BENCH_RSS_H
 
@@ -19,7 +20,7 @@ static inline int64_t bench_rss_line(const char *format)
     return (int64_t)kilobytes * 1024;
 }
 
-/* Reset the peak to the current resident size, which is returned in bytes. */
+/* Reset the peak to the current resident size, and return this size in bytes. */
 static inline int64_t bench_rss_restart(void)
 {
     FILE *file = fopen("/proc/self/clear_refs", "w");

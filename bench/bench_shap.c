@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Shapley values: seconds of all rows, wall and processor time, for kernels that are products and mixtures of products,
- * and next to them the enumeration of all subsets by predictions, for one row and one background row. Before it is
- * timed, the sum of the values is compared with the prediction.
+ * Times Shapley values of all rows, in wall and processor seconds, for kernels that are products over columns and for
+ * mixtures of products. For comparison, times the enumeration of all subsets by predictions, for one row and one
+ * background row. Before a case is timed, the sum of the values is compared with the prediction.
  */
 #include "bench.h"
 
@@ -69,7 +69,7 @@ static void report(const bench_options *options, const char *method, const char 
     fflush(stdout);
 }
 
-/* Times the values of all rows, without the preparation. */
+/* Times the Shapley values of all rows, without the preparation. */
 static void time_values(const bench_options *options, mercer_context *context, const char *spec, int64_t rows,
                         int64_t background)
 {
@@ -98,7 +98,7 @@ static void time_values(const bench_options *options, mercer_context *context, c
     free(x), free(b), free(f), free(v);
 }
 
-/* Times the predictions of all mixed rows of one row and one background row, the main cost of enumeration. */
+/* Times the main cost of enumeration: predictions of all mixtures of one row and one background row. */
 static void time_enumeration(const bench_options *options, mercer_context *context, const char *spec)
 {
     int64_t count = INT64_C(1) << ENUMERATED;

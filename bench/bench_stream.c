@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Samples per second from each kind of stream: reads a pass, or part of one, in batches and discards them. The caller
- * does nothing else, so this times the production of samples; in training, a thread does this in parallel with the
- * computation. Before timing, the samples read with and without the thread are compared byte by byte.
+ * Samples per second of each kind of stream. The program reads a pass, or a part of a pass, in batches and discards
+ * them, so it times only the production of samples. In training, a thread produces the samples in parallel with the
+ * computation. Before timing, the samples produced with and without the thread are compared byte by byte.
  */
 #include "bench.h"
 
@@ -82,7 +82,7 @@ static size_t element_size(mercer_dtype dtype)
     return dtype == MERCER_F64 ? 8 : dtype == MERCER_F32 ? 4 : dtype == MERCER_F16 ? 2 : 1;
 }
 
-/* Check that the first batches are the same with and without a thread. */
+/* Check that the first batches of two streams, with and without a thread, are the same. */
 static void validate(mercer_context *context, mercer_source *a, mercer_source *b)
 {
     mercer_batch x, y;

@@ -6,10 +6,10 @@
  *             of ep4 and of ep3, the default plan, and cg with the fewest steps that reach 97.3 % test accuracy
  *   tabular   1,000,000 synthetic samples, d = 16, p = 5,000: one epoch of ep4, and the whole default plan
  *
- * Each case first trains on a small part of its data, as a warm-up whose model must already predict well. Then the
- * training is timed; the test error is measured outside the timed part. Reported bytes are the plan's estimate, the
- * library's peak, and the process's peak. A separate run, which evaluates the test images after every step, counts the
- * steps needed for 97.3 %.
+ * Each case first trains on a small part of its data, as a warm-up; the model must already predict well. Then the
+ * training is timed; the test error is measured outside the timed part. The reported numbers of bytes are the estimate
+ * of the plan, the peak of the library, and the peak of the process. A separate run, which evaluates the test images
+ * after every step, counts the steps needed for 97.3 %.
  */
 #include "bench.h"
 #include "bench_peak.h"
@@ -29,8 +29,8 @@ typedef struct problem {
     mercer_matrix x, y, test_x, test_y;
     const int32_t *labels, *test_labels;
     int64_t outputs, p;
-    double small_worst, worst; /* largest valid test errors (1 - accuracy, or 1 - R2) of a small and a full training
-                                  run */
+    double small_worst,
+        worst; /* largest valid test errors (1 - accuracy, or 1 - R2) of the small and of the full training run */
 } problem;
 
 typedef struct bench_case {
@@ -50,7 +50,7 @@ static const bench_case tabular_cases[] = {{"tabular one epoch", "ep4", 1, 1, fa
 /* Results of repeated runs with the same settings. */
 typedef struct result {
     mercer_report report;
-    mercer_plan plan; /* copy that report.plan points to */
+    mercer_plan plan; /* copy of the plan, to which report.plan points */
     double seconds[MOST_RUNS], test_error;
     int64_t rss, rss_before;
 } result;
@@ -114,7 +114,7 @@ static void release(problem *self)
 
 /* ---- One training run ---------------------------------------------------------------------------------------- */
 
-/* Compute the test error: 1 - accuracy, or the unexplained share of the test targets' variance. */
+/* Compute the test error: 1 - accuracy, or 1 - R2. */
 static mercer_status exact(mercer_model *model, const problem *self, double *error)
 {
     int64_t n = self->test_x.rows;
@@ -227,7 +227,7 @@ static void report_case(const bench_options *options, const mercer_context_info 
     const mercer_report *t = &r->report;
     double median = sorted[test->runs / 2], epoch = t->forward_seconds + t->gradient_seconds + t->projection_seconds,
            rest = t->seconds - t->setup_seconds - epoch;
-    /* of single-precision products on all threads; factorizations and some sums of training are in double */
+    /* share of the peak of float products on all threads, although factorizations and some sums are in double */
     double share = t->flops / median / bench_peak(self->x.dtype, info->threads, options->repeats);
     char loss[32] = "null"; /* the direct solver reports no loss */
     if (isfinite(t->train_loss)) snprintf(loss, sizeof loss, "%.6g", t->train_loss);
@@ -268,7 +268,7 @@ static mercer_status run_once(mercer_context *context, const problem *self, cons
     return status;
 }
 
-/* Get the solver that the planner chooses for a full run, to use it for a run of fewer epochs, too. */
+/* Get the solver that the planner chooses for a full run, to use the same solver for a run of fewer epochs. */
 static mercer_status name_solver(mercer_context *context, const problem *self, char *solver)
 {
     mercer_shape shape = {.struct_size = sizeof shape,
@@ -301,7 +301,8 @@ static bool run_case(mercer_context *context, const bench_options *options, cons
     for (bool enough = false; !status && !enough;) {
         mercer_train_options train_options = options_for(self, solver, epochs);
         for (int run = 0; run < test->runs && !status; run++) status = run_once(context, self, &train_options, run, &r);
-        /* For fewer steps the planner may choose a cheaper preconditioner and miss the accuracy: add one step. */
+        /* For fewer steps, the planner may choose a cheaper preconditioner, and the run may miss the accuracy: add one
+           step. */
         enough = !test->to_accuracy || 1 - r.test_error >= WANTED_ACCURACY || r.report.epochs < epochs;
         if (!enough) epochs++;
     }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Times every row of the list of micro-kernels that this machine supports, on one thread, with operands in the
- * first-level cache: a new row is timed without a change here. Each result is first compared with a plain loop in
- * double. A product or difference counts as two operations; of the row `panel` the Laplace function is timed.
+ * first-level cache. A row added to the list is timed without a change to this program. Each result is first compared
+ * with a plain loop in double. A product or difference counts as two operations. The row `panel` is timed with the
+ * Laplace function.
  */
 #include "bench.h"
 
@@ -130,7 +131,8 @@ static double check_l1_f64(job *self)
 
 /* ---- Bytes --------------------------------------------------------------------------------------------------- */
 
-/* Bytes of group 2 are stored as int16; in group 4 those of a are reduced by 128, which start adds again. */
+/* In groups of 2, bytes are stored as int16. In groups of 4, the bytes of a are reduced by 128; `start` adds the
+   difference again. */
 static void run_dot_u8(job *self)
 {
     int group = self->row->group_u8;
@@ -292,7 +294,7 @@ static void run_signs_f64(job *self)
     self->row->signs_f64(DEPTH, 1, self->da, self->db, self->db, self->dc);
 }
 
-/* The panel of X is also the list of pair values. */
+/* The panel of X is also used as the list of pair values. */
 static double check_signs(job *self)
 {
     double worst = 0;
@@ -341,7 +343,7 @@ static double check_features(job *self)
     return worst;
 }
 
-/* The values of a round are the squared distances of the next one: they stay between 0 and 1. */
+/* The values of a round are the squared distances of the next round; they stay between 0 and 1. */
 static void run_panel(job *self)
 {
     const mrc_map map = mrc_map_for(&self->laplace);
@@ -360,7 +362,7 @@ static double check_panel(job *self)
 
 /* ---- The operations ------------------------------------------------------------------------------------------- */
 
-/* Field of mrc_ukernels, run, check, rows and columns of the result, operations per element of it. */
+/* Field of mrc_ukernels, run, check, rows and columns of the result, operations per element of the result. */
 #define OPERATIONS(X)                                                                                    \
     X(gemm_f32, run_gemm_f32, check_products_f32, self->sizes.mr_f32, self->sizes.nr_f32, 2 * DEPTH)     \
     X(gemm_f64, run_gemm_f64, check_products_f64, self->sizes.mr_f64, self->sizes.nr_f64, 2 * DEPTH)     \
@@ -417,7 +419,7 @@ static bool run_row(job *self, const row *one, const bench_options *options)
     self->row = &one->entry, self->sizes = mrc_ukernels_for(one->isa);
     timed work = {self, select_operation(self)};
     if (!work.operation.run) return fprintf(stderr, "%s: add its operation to OPERATIONS\n", one->name), false;
-    memset(self->ic, 0, AREA * sizeof *self->ic); /* features use it as row numbers */
+    memset(self->ic, 0, AREA * sizeof *self->ic); /* used as row numbers by the kernels of features */
     work.operation.run(self);
     double error = work.operation.check(self), limit = 1e-5;
     if (!(error <= limit)) return fprintf(stderr, "%s: INVALID, error %g, limit %g\n", one->name, error, limit), false;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tests the fused tensor-core product in isolation: checks sampled rows against a double reference, then times it and
- * the plain matrix product of the same shape, whose rate is the ceiling.
+ * Tests the fused tensor-core product in isolation: checks sampled rows against a double reference, then times the
+ * fused product, and the plain matrix product of the same shape, which is the upper limit of the rate.
  *
  *   bench_fused            the shapes of docs/gpu.md; one line of JSON per shape
  *   bench_fused --check    small shapes, every kernel, correctness only
@@ -36,7 +36,7 @@ static __device__ float noise(uint64_t index, uint64_t seed)
 {
     uint64_t h = (index + 1) * 0x9e3779b97f4a7c15ull + seed * 0xd1342543de82ef95ull;
     float sum = 0;
-    for (int i = 0; i < 4; i++) { /* the sum of four uniforms, scaled to variance 1, is close enough to a normal */
+    for (int i = 0; i < 4; i++) { /* nearly normal: the sum of four uniform numbers, scaled to variance 1 */
         h ^= h >> 31, h *= 0xbf58476d1ce4e5b9ull, h ^= h >> 29, h *= 0x94d049bb133111ebull;
         sum += (float)(h >> 40) * 0x1p-24f - 0.5f;
     }
@@ -55,8 +55,8 @@ static __global__ void fill_bytes(uint8_t *to, int64_t count, uint64_t seed)
         to[i] = (uint8_t)fminf(255, fmaxf(0, 100 + 60 * noise(i, seed)));
 }
 
-/* Compute the reference, one block per (sampled row, output): the sum over all centers in double, of the original
-   points. */
+/* Compute the reference with one block per (sampled row, output): the sum over all centers, in double, from the points
+   before rounding. */
 template <typename T>
 static __global__ void reference(mercer_kernel kernel, const T *x, const T *z, const float *w, int64_t p, int64_t d,
                                  int64_t c, const int64_t *rows, double *out)
@@ -119,8 +119,8 @@ template <typename F> static double milliseconds(cudaStream_t stream, F work, in
     return times[times.size() / 2];
 }
 
-/* Return the TFLOP/s (or TOP/s) of only X Z', in blocks of 16384 centers, with the products stored as halves (or
-   int32). */
+/* Return the TFLOP/s (or TOP/s) of X Z' without kernel values, in blocks of 16384 centers, with the products stored as
+   halves (or int32). */
 static double ceiling(cudaStream_t stream, bool bytes, int64_t m, int64_t p, int64_t d, const void *x, const void *z,
                       int64_t ld)
 {
@@ -172,7 +172,7 @@ static mercer_matrix view(void *data, int64_t rows, int64_t cols, mercer_dtype d
     return a;
 }
 
-/* Time the product that also stores K, and the transposed product with the stored K, in both layouts that cuBLAS
+/* Time the product that also stores K, and the product of the transposed stored K, in both layouts that cuBLAS
    supports. */
 template <typename F>
 static void time_kept(cudaStream_t stream, const shape &s, mrc_fused_job &job, F product, int columns, int64_t padded,
@@ -286,11 +286,12 @@ static bool run(const shape &s)
             error += e * e, norm += right[i * s.c + k] * right[i * s.c + k];
         }
     error = sqrt(error / norm);
-    product(); /* run again: results must be bitwise identical */
+    product(); /* run again, to check that the result is bitwise identical */
     CHECK(cudaStreamSynchronize(stream));
     CHECK(cudaMemcpy(again.data(), y, s.m * s.c * 4, cudaMemcpyDeviceToHost));
     bool same = memcmp(got.data(), again.data(), got.size() * 4) == 0;
-    /* In short sums, random weights can cancel: the result is small compared with its terms. Allow a larger error. */
+    /* In short sums, terms with random weights can cancel, so that the result is small compared with the terms: allow a
+       larger error. */
     bool good = finite && same && error <= (s.timed ? 5e-4 : 2e-3);
     printf("{\"bench\": \"fused\", \"kernel\": \"%s\", \"rows\": \"%s\", \"m\": %lld, \"p\": %lld, \"d\": %lld, "
            "\"c\": %lld, \"coincident\": %s, \"relative_error\": %.3g, \"same_bits\": %s, \"finite\": %s",

@@ -4,8 +4,8 @@
  *
  *   differences [--backend NAME] [--arithmetic NAME] [--rows N]
  *
- * The floor is the shortest possible time on an H200: 2 operations per feature of a pair at 60 T/s (bytes four at a
- * time), and one exponential per pair at 132 x 16 per clock of 1.98 GHz.
+ * "floor" is the shortest possible time on an H200: 2 operations per pair and feature at 60e12 per second (for bytes,
+ * four features at a time), and one exponential per pair at 132 x 16 per clock cycle, at 1.98 GHz.
  */
 #include "bench.h"
 

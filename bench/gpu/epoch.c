@@ -7,7 +7,8 @@
  *         [--phases]
  *
  * --phases: print to standard error the start of each setup phase and, once per second, the number of steps, with times
- * in seconds since the beginning of fit. This gives the speed of a training run that is too long to finish.
+ * in seconds since the beginning of mercer_trainer_fit. This gives the speed of a training run that is too long to
+ * finish.
  *
  * Samples: 40 clusters per class, cluster centers N(0, 1) in every coordinate plus noise N(0, 1.5^2), scaled to a mean
  * squared length of d / 4. Sample i depends only on i. The p model centers are additional samples.
@@ -92,7 +93,7 @@ typedef struct reader {
     int64_t next, classes;
     float *targets;
     int64_t room;
-    int64_t first, count; /* samples of the previous batch, whose targets are set */
+    int64_t first, count; /* samples of the previous batch, whose one-hot targets are still set */
 } reader;
 
 static int restart(void *user, int64_t epoch)
@@ -143,11 +144,11 @@ static void log_line(void *user, mercer_log_level level, const char *message)
 
 typedef struct shown {
     const char *phase;
-    double seconds; /* time of the last printed line */
+    double seconds; /* time when the last line was printed */
 } shown;
 
-/* Print phases and, once per second, steps. A phase repeated without another in between (such as one per block) is
-   printed once. */
+/* Print phases and, once per second, steps. Consecutive reports of the same phase (such as one per block) are printed
+   once. */
 static int show_phase(void *user, const mercer_progress *progress)
 {
     shown *last = user;

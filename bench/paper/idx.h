@@ -19,8 +19,8 @@ static inline uint32_t idx_word(const uint8_t *bytes)
     return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
 }
 
-/* Read the payload of a file with that number of dimensions; the caller frees it. sizes[]: the dimensions. Returns NULL
-   and prints a message on failure. */
+/* Read the payload of a file with the given number of dimensions; the caller frees the payload. sizes[]: the size of
+   each dimension. Returns NULL and prints a message on failure. */
 static inline uint8_t *idx_read_file(const char *path, int dimensions, uint32_t *sizes)
 {
     gzFile file = gzopen(path, "rb");

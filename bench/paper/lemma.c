@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Checks numerically, on one small random problem, the lemma on the fixed point of EigenPro 3 with exact projection,
- * and the stochastic step.
+ * Checks numerically, on one small random problem, two statements of the paper: the lemma on the fixed point of
+ * EigenPro 3 with exact projection, and the properties of the stochastic step.
  *
  *   a <- a - eta K_ZZ^-1 K_ZX (I - Q) (K_XZ a - y),      Q = E (I - t / Lambda) E', the top q of K_XX = E Lambda E',
  *   A = K_ZX (I - Q) K_XZ,                               limit A^-1 K_ZX (I - Q) y        t the next eigenvalue
  *
  * The step multiplies the error by I - eta K_ZZ^-1 A, whose eigenvalues are those of I - eta L^-1 A L^-T, K_ZZ = L L':
- * it converges if and only if eta < 2 / lmax(L^-1 A L^-T). The paper prints 2 / lmax(A), without K_ZZ. Both are
- * computed and tried.
+ * it converges if and only if eta < 2 / lmax(L^-1 A L^-T). The paper prints 2 / lmax(A), without K_ZZ. The program
+ * computes both bounds and iterates with both steps.
  *
  * With y = K_XZ a* + xi, E xi = 0, E xi xi' = sigma^2 I, the limit has mean a* and E |a - a*|^2 / sigma^2 = tr(A^-2 B),
  * B = K_ZX (I - Q)^2 K_XZ = A - K_ZX Q (I - Q) K_XZ, hence tr(A^-1) - tr(A^-2 K_ZX Q (I - Q) K_XZ). The paper prints n
@@ -17,7 +17,8 @@
  * A batch of m of n rows, drawn without replacement: (n/m) h_m has the mean h = sum of v_i, where v_i is the term of
  * row i, and E |(n/m) h_m - h|^2 = n^2 / m (1 - m/n) S^2,  S^2 = sum |v_i - h/n|^2 / (n - 1).
  *
- * All in double, K by plain loops, eigenvalues by LAPACK. Prints one JSON object. Takes some milliseconds.
+ * All arithmetic is in double, with K by plain loops and eigenvalues by LAPACK. Prints one JSON object. Takes a few
+ * milliseconds.
  */
 #include "../bench.h"
 
@@ -43,7 +44,7 @@ static void kernel(const double *X, int n, const double *Z, int p, double *K)
         }
 }
 
-/* Compute C (m, n) = op(A) B, all row-major; A is (m, k), or (k, m) if it is transposed. */
+/* Compute C (m, n) = op(A) B, all row-major; A is (m, k), or (k, m) if `transposed`. */
 static void product(bool transposed, int m, int n, int k, const double *A, const double *B, double *C)
 {
     cblas_dgemm(CblasRowMajor, transposed ? CblasTrans : CblasNoTrans, CblasNoTrans, m, n, k, 1, A, transposed ? m : k,
@@ -145,13 +146,13 @@ static void print_bounds(const problem *self, const double *limit)
     for (size_t i = 0; i < sizeof factors / sizeof *factors; i++)
         printf(", \"error_%g\": %.6g", factors[i], iterate(self, limit, factors[i] * self->bound, STEPS));
     printf(", \"error_printed\": %.6g", iterate(self, limit, 0.99 * self->printed_bound, STEPS));
-    /* The same problem with kernel K/10: K_ZZ^-1 A is a tenth, A a hundredth, so the printed step is 100 times as long.
-       For the original problem that is 10 times the printed step. */
+    /* The same problem with kernel K/10: K_ZZ^-1 A is 1/10 and A is 1/100 of the original, so the printed step is 100
+       times as long. This is equivalent to 10 times the printed step for the original problem. */
     printf(", \"error_printed_tenth\": %.6g", iterate(self, limit, 0.99 * self->printed_bound * 10, STEPS));
     printf(", \"limit_error\": %.6g", iterate(self, limit, 0.95 * self->bound, LIMIT_STEPS));
 }
 
-/* Print mean and variance of the limit over draws of the noise, with the values of the formulas. */
+/* Print mean and variance of the limit over random draws of the noise, next to the values of the formulas. */
 static void print_noise(const problem *self, const double *truth, uint64_t *state)
 {
     const double sigma = 0.1;
@@ -169,7 +170,7 @@ static void print_noise(const problem *self, const double *truth, uint64_t *stat
     for (int i = 0; i < P * P; i++) rest[i] = self->A[i] - self->B[i];
     product(false, P, P, P, square, rest, moments);
     for (int i = 0; i < P; i++) traces[1] += moments[i * (P + 1)];
-    /* The mean of the draws has a standard error of sigma sqrt(variance / DRAWS). */
+    /* The standard error of the mean over the draws is sigma sqrt(variance / DRAWS). */
     printf(", \"bias_in_standard_errors\": %.4g, \"truth_norm\": %.6g",
            distance(mean, zero) / (sigma * sqrt(variance / DRAWS)), distance(truth, zero));
     printf(", \"variance_measured\": %.6g, \"variance_formula\": %.6g, \"variance_mended\": %.6g, "
@@ -177,7 +178,7 @@ static void print_noise(const problem *self, const double *truth, uint64_t *stat
            sum / (sigma * sigma), variance, traces[0] - traces[1], N - traces[1]);
 }
 
-/* Print mean and variance of the step over random batches at a = 0, with the values of the formulas. */
+/* Print mean and variance of the step over random batches at a = 0, next to the values of the formulas. */
 static void print_batches(const problem *self, const double *y, uint64_t *state)
 {
     double h[P] = {0}, mean[P] = {0}, zero[P] = {0}, spread = 0, sum = 0;

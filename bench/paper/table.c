@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Trains on MNIST-like data (four IDX files in a folder) with p centers, random or chosen by a method. Reports test
- * accuracy, epochs, seconds and bytes, in one line of text or JSON per run. Without options it runs one cell of the
- * paper's table with all defaults; each option overrides one of them. Pixels are bytes, so a bandwidth b in units of
- * pixels/255 is 255 b here, which gives the same kernel.
+ * accuracy, epochs, seconds and bytes, in one line of text or JSON per run. Without options, the program runs one cell
+ * of the paper's table with all defaults; each option overrides one default. Pixels are stored as bytes, so a bandwidth
+ * b in units of pixels/255 becomes 255 b, which gives the same kernel.
  */
 #include "../bench.h"
 #include "idx.h"
@@ -18,7 +18,7 @@ typedef struct settings {
     int seeds, first_seed, ranks, threads;
     bool json, verbose, floats;
     mercer_train_options train;
-    mercer_center_options centers; /* method NULL: p random rows drawn by the benchmark, as in its earlier results */
+    mercer_center_options centers; /* method NULL: p random rows drawn by the benchmark itself, as in earlier results */
 } settings;
 
 static int usage(FILE *to)
@@ -221,7 +221,7 @@ typedef struct experiment {
     mercer_matrix X, test, Y; /* training points, test points, one-hot test labels */
 } experiment;
 
-/* Parse a kernel given in units of pixels/255, scaled to the points as they are stored. */
+/* Parse a kernel in units of pixels/255, and scale its bandwidth to the type of the stored points. */
 static mercer_status parse_kernel(const settings *s, mercer_context *context, mercer_kernel *kernel)
 {
     char spec[64];
@@ -245,7 +245,7 @@ static mercer_status choose_centers(const settings *s, const experiment *e, cons
 static mercer_status train(const settings *s, const experiment *e, const mercer_matrix *Z, int seed,
                            mercer_report *report)
 {
-    static mercer_plan plan; /* copy of the plan: the report is used after the model is freed */
+    static mercer_plan plan; /* copy of the plan, because the report is used after the model is freed */
     mercer_kernel kernel;
     mercer_model *model = NULL;
     mercer_trainer *trainer = NULL;
@@ -256,7 +256,7 @@ static mercer_status train(const settings *s, const experiment *e, const mercer_
     options.classification = MERCER_ON;
     options.progress = show_progress;
     options.progress_user = (void *)s;
-    if (s->verbose) { /* only for display: without `patience` the validation data do not affect training */
+    if (s->verbose) { /* only to print progress: without `patience`, validation data do not affect training */
         options.validation_X = &e->test;
         options.validation_Y = &e->Y;
     }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Streams a file that is larger than the memory a process should use. Writes n synthetic digits (n x 784 bytes) as NPY
- * files, then reads one pass as training does, in shuffled blocks with a read-ahead thread, and discards the batches.
+ * Streams a file that is larger than the memory that a process should use. Writes n synthetic digits (n x 784 bytes) as
+ * NPY files, then reads one pass as training does, in shuffled blocks with a read-ahead thread, and discards the
+ * batches.
  *
  *     scale_stream [--rows N] [--folder DIR] [--keep]        default: 5,000,000 rows (3.9 GB) in the working folder
  *
@@ -55,7 +56,7 @@ static void write_digits(mercer_context *context, int64_t rows, const char *x, c
     mercer_dataset_free(digits);
 }
 
-/* Read one pass; the sum of the row numbers shows whether all rows were delivered. */
+/* Read one pass. The sum of the row numbers shows whether the stream returned all rows. */
 static void read_pass(mercer_context *context, const char *x, const char *y)
 {
     mercer_dataset_options options = {.struct_size = sizeof options, .x = x, .y = y};

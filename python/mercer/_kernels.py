@@ -210,8 +210,8 @@ def median_distance(
 ) -> float:
     """Compute the median distance between rows of X, a starting value for the bandwidth.
 
-    At most 2000 random rows are used. Distances are Euclidean; with ``kernel``, they are the distances of which the
-    kernel is a function.
+    At most 2000 random rows are used. Distances are Euclidean; with ``kernel``, they are the distances that the kernel
+    depends on.
 
     >>> median_distance([[0.0, 0.0], [3.0, 4.0]])
     5.0

@@ -198,7 +198,7 @@ class Dataset:
     def _opened_for(self, model: Model, targets: bool) -> Dataset:
         """Return the dataset if it fits a model, otherwise its files opened again with the model's schema or columns.
 
-        A table that was opened without the model's schema has a schema of its own, which may give other features. With
+        A table that was opened without the model's schema has its own schema, which may give other features. With
         ``targets``, the classes must also be those of the model.
         """
         info, labels = self.info(), model.labels
@@ -428,7 +428,7 @@ class Model:
     # ---- Predictions ----
 
     def _features(self, X: Any) -> Any:
-        """Encode a data frame by the model's schema, or order its columns as the model does; return other data unchanged."""
+        """Encode a data frame by the model's schema, or reorder its columns for the model; other data are unchanged."""
         from . import _table as T  # not at the top, because _table imports this module
 
         frame = None if D.device_of(X) is not None or isinstance(X, (Dataset, np.ndarray)) else T.as_frame(X)

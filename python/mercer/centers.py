@@ -107,8 +107,8 @@ def nearest(
 ) -> tuple[Array, Array]:
     """Find the nearest row of Z for every row of X, and return its index and its squared distance.
 
-    If several rows are equally near, the first of them is returned. With ``kernel``, the distance is the one of which
-    the kernel is a function, and it is not squared.
+    If several rows are equally near, the first of them is returned. With ``kernel``, distances are those that the
+    kernel depends on, and they are not squared.
 
     >>> nearest([[0.0], [9.0]], [[1.0], [10.0]])
     (array([0, 1], dtype=int32), array([1., 1.]))

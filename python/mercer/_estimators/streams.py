@@ -32,7 +32,7 @@ class StreamMixin(Part):
         del train["epochs"]
         kind = L.lib.mercer_solver_kind_of(L.text(self.solver, "solver"))
         if self.solver == "auto" or kind in (L.SOLVER_DIRECT, L.SOLVER_STEPS, L.SOLVER_ON_SAMPLES):
-            train["solver"] = "ep4"  # all other solvers need all samples at once
+            train["solver"] = "ep4"  # the other kinds of solvers need all samples at once
         if model is None:
             self._warn_unused_by_streams(train["solver"])
             self._seed = seed_from(self.random_state)
