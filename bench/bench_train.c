@@ -29,8 +29,7 @@ typedef struct problem {
     mercer_matrix x, y, test_x, test_y;
     const int32_t *labels, *test_labels;
     int64_t outputs, p;
-    double small_worst,
-        worst; /* largest valid test errors (1 - accuracy, or 1 - R2) of the small and of the full training run */
+    double small_worst, worst; /* largest valid 1 - accuracy, or 1 - R2, of the small and the full training run */
 } problem;
 
 typedef struct bench_case {

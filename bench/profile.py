@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """profile.py [--json] [--filter TEXT]: profile products and training runs by function, with `perf record -e cpu-clock`.
 
-The clock event also works in virtual machines without hardware counters. Samples in the operating system kernel are excluded. For
-products, samples in BLAS are excluded too, because the benchmark runs BLAS for comparison. Shares refer to the remaining samples. Without
-perf, or without the permission to use it, the program reports that and exits with status 0.
+The clock event also works in virtual machines without hardware counters. Samples in the operating system kernel are excluded. For products,
+samples in BLAS are excluded too, because the benchmark runs BLAS for comparison. Shares are fractions of the remaining samples. If perf is
+missing or not permitted, the program says so and exits with status 0.
 """
 import argparse
 import json

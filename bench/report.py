@@ -4,7 +4,8 @@
 
 Without an option, print the tables. With --write, replace the text of PAGE between "<!-- table NAME -->" and "<!-- end -->"; a table
 without results does not change. With --compare, compare the times in FOLDER/*.jsonl with the committed results of the same cases on the
-same machine. The exit status is 1 if one is more than --slower times the committed one (default 1.1), or if nothing can be compared.
+same machine. The exit status is 1 if a new time is more than --slower times the committed time (default 1.1), or if no times can be
+compared.
 """
 import argparse
 import json
@@ -121,7 +122,7 @@ def profile():
 TABLES = {make.__name__: make for make in (ceilings, matmul, predict, train, memory, parallel, eigenpro, sklearn, profile)}
 
 
-# What identifies a case: names and sizes that the benchmark sets. Other fields are measured or chosen by the library.
+# Fields that identify a case: names and sizes that the benchmark sets. All other fields are measured or chosen by the library.
 IDENTITY = ("machine", "bench", "case", "kernel", "unit", "backend", "isa", "threads", "rows", "n", "m", "p", "d", "c")
 
 
@@ -130,9 +131,9 @@ def identity(run):
 
 
 def compare(folder, slower, committed):
-    """Print the ratio of each new time to the committed one; return whether some could be compared and none is slower by more."""
+    """Print the ratio of each new time to the committed time; return whether times were compared and no ratio exceeds `slower`."""
     worse = found = 0
-    lonely = {}  # cases without a committed result: benchmark: count
+    lonely = {}  # number of cases without a committed result, by benchmark
     for file in sorted(name for name in os.listdir(folder) if name.endswith(".jsonl")):
         name = file[: -len(".jsonl")]
         old = {identity(run): run for run in load(name, committed) if run.get("machine")}

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""boosting.py [--json] [--quick] [--filter TEXT] [--part tables|gaps]: compare Mercer without search to XGBoost and LightGBM on raw tables.
+"""boosting.py [--json] [--quick] [--filter TEXT] [--part tables|gaps]: compare Mercer without search with boosted trees on raw tables.
 
-The data folder contains tables/NAME_train.csv.gz and tables/NAME_test.csv.gz with a header and the last column `target`. Text columns
-and missing values are kept. All packages use their defaults, except that Mercer's hyperparameter search is off (bench/tables compares
-the search). XGBoost and LightGBM get a data frame with text columns as categories; Mercer gets the files.
+The data folder contains tables/NAME_train.csv.gz and tables/NAME_test.csv.gz with a header and the last column `target`. Text columns and
+missing values are kept. All packages use their defaults, except that Mercer's hyperparameter search is off (bench/tables measures Mercer
+with the search). XGBoost and LightGBM get a data frame with text columns as categories; Mercer gets the files.
 
 tables  test R2, or accuracy and AUC, and processor seconds of training
 `gaps`  the same after 10 % of the cells (training and test, not the target) were emptied at random

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""composed.py [--json] [--quick] [--program PATH]: compare the fused Y = K(X, Z) W to the same product composed of NumPy or PyTorch calls.
+"""composed.py [--json] [--quick] [--program PATH]: compare the fused Y = K(X, Z) W with the same product made of NumPy or PyTorch calls.
 
-The composed version computes distances from one matrix product, kernel values in separate passes over the stored matrix, and a second
-product. The passes work in place, so that only this matrix is allocated. The fused product is timed by build/bench/bench_matmul (median
-of 3) between the repeats, so that other load on the machine affects both; ratios are medians. Missing packages are skipped; if both are
-missing, the program reports that and exits with status 0.
+The composed version computes distances from a matrix product, then kernel values in separate passes over the stored matrix, then a second
+matrix product. The passes work in place, so only one matrix is allocated. Between the repeats, build/bench/bench_matmul times the fused
+product (median of 3), so that other load on the machine affects both versions; ratios are medians. Missing packages are skipped; if both
+are missing, the program says so and exits with status 0.
 """
 import argparse
 import json

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""eigenpro.py [--json] [--quick] [--filter TEXT]: compare EigenPro 3 and 4 as plain PyTorch loops to Mercer, on MNIST.
+"""eigenpro.py [--json] [--quick] [--filter TEXT]: compare EigenPro 3 and 4 as plain PyTorch loops with Mercer, on MNIST.
 
 The loops are a direct implementation of the papers: float32 on all cores, distances from a matrix product, kernel values in separate
-passes, projections by EigenPro 2 over the centers. The kernel (Laplace, bandwidth 10 on pixels/255), the data, the number of centers,
-the sample size and the number of eigenpairs are those of Mercer's ep3 and ep4, which are timed in the same run. Cases with "stored" keep
-K(Z, Z) in memory, unlike the published loops; everything else is the same. Evaluation is not timed.
+passes, projections by EigenPro 2 over the centers. The kernel (Laplace, bandwidth 10 on pixels/255), the data, the number of centers, the
+sample size and the number of eigenpairs are those of Mercer's ep3 and ep4, which are timed in the same run. In cases with "stored", the
+loops keep K(Z, Z) in memory, unlike the published ones. Evaluation is not timed.
 
   f = sum_j alpha_j K(., z_j);  E, L: top q eigenpairs of K(X_s, X_s) / s, t the next eigenvalue;  D = (1 - t/L) / L / s
   a batch, g = f(X_m) - Y:      h = K(Z, X_m) g - C E' K(X_s, X_m) g,  C = K(Z, X_s) E D
@@ -28,7 +28,7 @@ def laplace(x, z, bandwidth=BANDWIDTH):
 
 
 class Preconditioner:
-    """Top eigenpairs of the kernel matrix of a sample, and the step and batch size that follow from them."""
+    """Top eigenpairs of the kernel matrix of a sample, and the step size and batch size computed from them."""
 
     def __init__(self, points, s, q, gamma):
         self.rows = torch.randperm(len(points))[:s]
@@ -109,7 +109,7 @@ class Loop:
 
 
 def run(data, p, solver, store, most_epochs):
-    """Train to the target accuracy, at most `most_epochs`; return setup seconds, and seconds and test accuracy of each epoch."""
+    """Train to the target accuracy or for `most_epochs`; return seconds of set-up, and seconds and test accuracy of each epoch."""
     X, labels, test_X, test_labels = data
     torch.manual_seed(1)
     start = time.perf_counter()
@@ -124,7 +124,7 @@ def run(data, p, solver, store, most_epochs):
 
 
 def compare(options, data, p, solver, store, most_epochs):
-    """Report two lines: after one epoch, and after the last epoch, which reached the target accuracy or the maximum number."""
+    """Report two lines: after one epoch, and after the last epoch (target accuracy or maximum number of epochs)."""
     name = f"{solver}{', K(Z,Z) stored' if store else ''}"
     setup, seconds, accuracies = run(data, p, solver, store, most_epochs)
     for epochs, case, theirs in ((1, f"mnist {solver} one epoch", f"{name}, one epoch"),
@@ -147,7 +147,7 @@ KNOWN = {}
 
 
 def mercer(options, case):
-    """Return Mercer's result of a case, measured once per case; None in a quick run, which has other sizes."""
+    """Return Mercer's result of a case, measured once per case; None in a quick run, whose sizes differ."""
     if not options.quick and case not in KNOWN:
         KNOWN[case] = common.mercer_case(options, case)
     return KNOWN.get(case)

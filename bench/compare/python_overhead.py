@@ -1,13 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""python_overhead.py DATA [CENTERS] [REPEATS]: time a training run on MNIST by KernelClassifier and by the mercer
-program.
+"""python_overhead.py DATA [CENTERS] [REPEATS]: time training on MNIST by KernelClassifier and by the mercer program.
 
-DATA is a folder with files named like those of MNIST (train-images-idx3-ubyte, with or without .gz, ...). Both train on
-the same bytes with the same kernel, number of centers (default 10,000), solver, epochs and seed, alternately, REPEATS
-times each (default
-3). The output is the best and median seconds of the whole run (reading files, choosing centers, training) and
-the ratio of the medians. The program is the one in the package, built with the same flags as its library.
+DATA is a folder with files named like those of MNIST (train-images-idx3-ubyte, with or without .gz, ...). KernelClassifier and the program
+train alternately, REPEATS times each (default 3), on the same bytes with the same kernel, number of centers (default 10,000), solver,
+epochs and seed. The output is the best and median seconds of the whole run (reading files, choosing centers, training) and the ratio of the
+medians. The program is the program in the package, which is built with the same flags as the library of the package.
 """
 
 import json

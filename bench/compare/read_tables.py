@@ -3,9 +3,9 @@
 """read_tables.py [--quick] [--json]: time reading tables with Mercer, pandas' C reader and polars, one thread each, in one run.
 
 Tables of 20 columns (short and long numbers, text and numbers, missing values) are written to a temporary folder. The raw tables of
-MERCER_DATA, if present, are unpacked into it. The readers take turns on each table. MB/s is the size of the plain text over the median
-of the processor seconds. Mercer finds the schema and makes features (float32; one 0/1 column per level of a category); pandas and polars
-make frames with their own types. If the first column is numeric, its values from Mercer and pandas must agree.
+MERCER_DATA, if present, are unpacked into the same folder. The readers take turns on each table. MB/s is the size of the uncompressed text
+divided by the median of the processor seconds. Mercer infers the schema and makes features (float32; one 0/1 column per level of a
+category); pandas and polars make frames with their own types. If the first column is numeric, Mercer and pandas must read the same values.
 """
 
 import glob
@@ -39,7 +39,7 @@ def tables(rows, rng):
 
 
 def write_all(options, rows, folder):
-    """Write the tables one after another; yield the name and the path of each."""
+    """Write the tables one after another; yield the name and the path of each table."""
     import numpy as np
 
     for name, frame in tables(rows, np.random.default_rng(0)):
@@ -57,7 +57,7 @@ def write_all(options, rows, folder):
 
 
 def rounds(readers, repeats):
-    """Run the readers alternately; return the median processor seconds and the last result of each."""
+    """Run the readers alternately; return the median processor seconds and the last result of each reader."""
     seconds, results = {name: [] for name in readers}, {}
     for _ in range(repeats):
         for name, read in readers.items():

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """rivals.py [--json] [--quick] [--filter TEXT]: measure accuracy and training time of kernel models of other packages on MNIST, by size.
 
-All models use the same data (60,000 training and 10,000 test images, pixels/255, one-hot targets), a Gaussian kernel of bandwidth 5
-(the initial one of svgp, which learns it), and a ridge of 0.1 if they have one. Each package is used in its usual way, on all cores:
+All models use the same data (60,000 training and 10,000 test images, pixels/255, one-hot targets), a Gaussian kernel of bandwidth 5, and a
+ridge of 0.1 if the model has a ridge. svgp learns the bandwidth, starting from 5. Each package is used in its usual way, on all cores:
 
   nystroem N centers    scikit-learn: Nystroem features of N random rows, then Ridge (the minimization of Falkon, by a factorization)
   fourier N features    scikit-learn: random Fourier features (RBFSampler), then Ridge
@@ -11,8 +11,8 @@ All models use the same data (60,000 training and 10,000 test images, pixels/255
   svgp N inducing       GPyTorch: stochastic variational Gaussian process, ten outputs as regressions with shared inducing points, Adam,
                         batches of 1,024 rows; four points per pass, until the time limit
 
-Times are processor seconds (all threads) of training only, without reading files, predictions and imports. `make paper` plots them
-together with Mercer's.
+Times are processor seconds (all threads) of training only, without reading files, predictions and imports. `make paper` plots these times
+together with the times of Mercer.
 """
 import sys
 import time

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""sklearn_models.py [--json] [--quick] [--filter TEXT]: compare scikit-learn's Nystroem + Ridge and KernelRidge to Mercer, on MNIST.
+"""sklearn_models.py [--json] [--quick] [--filter TEXT]: compare scikit-learn's Nystroem + Ridge and KernelRidge with Mercer, on MNIST.
 
-Both packages solve the same problem: minimize sum_i (f(x_i) - y_i)^2 + lambda alpha' K(Z, Z) alpha with a Gaussian kernel of bandwidth 5
-on pixels/255 and one-hot targets. Nystroem features K(X, Z) K(Z, Z)^(-1/2) and Ridge without intercept solve it for p random rows as
-centers; KernelRidge solves it with all rows as centers. Mercer's KernelRegressor gets that kernel and lambda, and its plan chooses the
-solver. Seconds are medians of calls of fit() in one process, alternating between the packages, for samples in float32 and float64. Before
-each call, half a second lets waiting threads of the other package fall asleep. For KernelRidge, the output has the largest difference of
-Mercer's predictions (`difference`) and of scikit-learn's own (`own_difference`) to those of scikit-learn in float64.
+Both packages solve the same problem: minimize sum_i (f(x_i) - y_i)^2 + lambda alpha' K(Z, Z) alpha with a Gaussian kernel of bandwidth 5 on
+pixels/255 and one-hot targets. Nystroem features K(X, Z) K(Z, Z)^(-1/2) and Ridge without intercept solve it for p random rows as centers;
+KernelRidge solves it with all rows as centers. Mercer's KernelRegressor gets the same kernel and lambda, and its plan chooses the solver.
+Seconds are medians of calls of fit() in one process, alternating between the packages, for samples in float32 and float64. Before each
+call, half a second lets waiting threads of the other package fall asleep. For KernelRidge, the output also has the largest difference from
+scikit-learn's predictions in float64: `difference` for Mercer, `own_difference` for scikit-learn itself.
 """
 import os
 import statistics

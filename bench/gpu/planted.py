@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""planted.py N FOLDER: write samples whose classes differ in 64 of 1280 directions, for learned metrics; needs PyTorch and a GPU.
+"""planted.py N FOLDER: write samples whose classes differ in 64 of 1280 directions, to test learned metrics; needs PyTorch and a GPU.
 
 The samples have 400 clusters in 10 classes, noise of standard deviation 0.6 in every direction, and a random rotation. The
 files are x.npy (N, 1280) in half precision with labels xy.npy, and 10,000 test samples t.npy with labels ty.npy.

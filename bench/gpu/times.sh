@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# times.sh [--quick] [BUILD_DIR]: seconds to a model on one GPU, the table of docs/gpu.md, each line twice.
+# times.sh [--quick] [BUILD_DIR]: measure the seconds to a model on one GPU, as in the table of docs/gpu.md, twice for each line of the
+# table.
 #
-# Prints a line of JSON for each run: "run" is 1 or 2, "work" names the line of the table. Images are those of MERCER_DATA.
-# --quick leaves out the two lines that take more than a few seconds.
+# Prints a line of JSON for each run: "run" is 1 or 2, "work" names the line of the table. The images are read from MERCER_DATA. --quick
+# skips the two lines that take more than a few seconds.
 set -u
 quick=
 if [ "${1:-}" = --quick ]; then

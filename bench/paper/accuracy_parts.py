@@ -10,9 +10,9 @@ from cells import first_rows, train
 
 IMAGES = ("mnist", "fashion-mnist")
 CIFAR = "cifar-10"
-# EigenPro 3 as printed. The paper gives neither s, which depends on the memory, nor the number of epochs of its table. The
-# eigensystem of the preset's s = 5,000 samples would dominate the time of small cases, so the quick form has s = 2,000. Its 20 epochs
-# and bandwidth 20 are those of the example in the authors' program.
+# EigenPro 3 as printed. For its table, the paper gives neither the sample size s, which depends on the memory, nor the number of epochs.
+# The preset has s = 5,000, whose eigensystem would dominate the time of small cases, so the quick form has s = 2,000. The 20 epochs and the
+# bandwidth 20 of the quick form are those of the example in the authors' program.
 PAPER = ("--preset", "paper", "--nystrom", 2000, "--epochs", 20)
 PAPER_FULL = ("--preset", "paper")
 
@@ -40,7 +40,7 @@ def recorded(name):
 
 
 def recorded_preset():
-    """Return the recorded runs of the full preset, 50 epochs, on a GPU; the first run of each combination of shown columns."""
+    """Return the recorded runs of the full preset (50 epochs, on a GPU): the first run for each combination of the shown columns."""
     found = {}
     for run in recorded("paper-preset.jsonl"):
         if run["solver"] == "paper" and run["epochs"] == printed.EPOCHS and run["s"] == 5000 and run["seed"] == 1:
@@ -55,7 +55,7 @@ def curve(row, x, y="accuracy"):
     """Return a cell's curve as points (x, y).
 
     Seconds are processor seconds: wall time multiplied by the mean number of busy processors, so that other load on the machine has little
-    effect. They never decrease, although curve_of() subtracts the mean time of an evaluation per epoch.
+    effect. The seconds of a curve never decrease, although curve_of() subtracts a mean evaluation time per epoch.
     """
     busy = row["cpu_s"] / row["wall_s"] if row["wall_s"] else 1
     places = {"epoch": 0, "samples": 1, "seconds": 2, "accuracy": 3, "loss": 4}
@@ -92,7 +92,7 @@ def table_cells(full):
 
 
 def seeds_as_one(rows):
-    """Merge rows that differ only in the seed; each result has the mean accuracy, and the list of accuracies in `each`."""
+    """Merge rows that differ only in the seed. A merged row has the mean accuracy, and all accuracies as the list `each`."""
     groups = {}
     for row in rows:
         groups.setdefault((row["way"], row["data"], row["centers"], row["p"], row["bandwidth"]), []).append(row)

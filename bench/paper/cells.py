@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Run the cells of the paper's figures: one command each, run once, with saved results.
+"""Run the cells of the paper's figures. A cell is one command, which is run once; its results are saved.
 
-A cell is a command that prints one JSON object, in most cases `mercer train --json`. When it ends, one line of cells.jsonl saves its
-output, its curve (the `epoch` events of its log), its processor seconds (user and system) and the command itself. Cells whose command is
-already in the file are not run again. So an interrupted figure continues where it stopped, a figure with changed sizes runs only its new
+The command prints one JSON object; in most cases it is `mercer train --json`. When the command ends, a line is added to cells.jsonl with
+the output, the curve (the `epoch` events of the log), the processor seconds (user and system) and the command itself. Cells whose command
+is already in the file are not run again. So an interrupted figure continues where it stopped, a figure with changed sizes runs only its new
 cells, and figures share cells. A cell whose data are missing is skipped and reported.
 
 Placeholders in commands: {mercer} is the program, {bench} the folder of built benchmarks, {data} the folder of the data, {out} the folder
-of the results, {python} a Python with scikit-learn, and {compare} the folder of rivals.py. Saved lines keep the placeholders, so that they
-are valid on other machines.
+of the results, {python} a Python with scikit-learn, and {compare} the folder of rivals.py. Saved lines contain the placeholders, so that
+the lines are valid on other machines.
 """
 import csv
 import dataclasses
@@ -30,7 +30,7 @@ PLAN = ("solver", "projector", "batch", "nystrom", "eigenpairs", "period", "proj
 class Cell:
     key: dict              # identifies the cell within its part; columns of the table
     command: list          # arguments, with the placeholders above
-    data: str = ""         # folder below MERCER_DATA that it reads; empty for none
+    data: str = ""         # folder below MERCER_DATA that the command reads; empty for none
     curve: bool = False    # whether to save the results of every epoch
     before: list = None    # command whose last argument is an input file of the cell; run if that file is missing
 
@@ -47,7 +47,7 @@ def train(key, data, *options, curve=False, before=None, bandwidth=10, rows=None
 
 
 def first_rows(data, count):
-    """Return the options that use the first rows of the images as centers, and the command that writes the file of these centers."""
+    """Return the options that make the first `count` images the centers, and the command that writes the file of these centers."""
     path = f"{{out}}/{data}-first-{count}.npy"
     command = ["{mercer}", "centers", "--data", "{data}/" + data, "--rows", str(count), "--centers", "all", "--quiet", "--output", path]
     return ("--centers", count, "--center-method", "file:" + path), command
@@ -89,7 +89,7 @@ class Runner:
         return [word.format(**self.places) if "{" in word else word for word in words]
 
     def has(self, cell):
-        """Return whether the results of a cell are saved, with its curve if it needs one."""
+        """Return whether the results of a cell are saved, including its curve if the cell has one."""
         row = self.rows.get(cell.text())
         return row is not None and (not cell.curve or "curve" in row)
 

@@ -17,7 +17,7 @@ CENTERS = (500, 1000, 2000, 4000)
 
 
 def formula(way, n, p, m, s, q):
-    """Return the flops of one epoch (or of one step of CG) and the number of stored values, by the formulas of the paper's table.
+    """Return the flops of one epoch (of CG: of one step) and the number of stored values, by the formulas of the paper's table.
 
     The constants are: a kernel value takes 2 d flops, a multiply-add two. An epoch has n / m iterations; T_ep2 is p^2 and M_ep2 is p.
     """
@@ -43,7 +43,7 @@ def cost_cell(way, sizes, epochs):
 
 
 def cost_cells(full):
-    """Return two cells per size, one with an additional epoch: their difference is the cost of an epoch without the setup."""
+    """Return two cells per size, which differ by one epoch: the difference of their costs is the cost of an epoch without set-up."""
     cells = []
     for way, names in WAYS.items():
         base = {**BASE, "n": 2000} if way == "exact projection" else BASE
@@ -59,7 +59,7 @@ PLANNED = {"CG (Falkon)": ("--solver", "cg"), "EigenPro 3 as printed": ("--prese
 
 
 def planned_cells():
-    """Return cells that plan the memory at the sizes of the paper's comparison with Falkon: 5 million samples, 1,280 features."""
+    """Return cells that plan the memory for the sizes of the paper's comparison with Falkon: 5 million samples, 1,280 features."""
     return [Cell({"way": "planned: " + way, "n": 5_000_000, "p": p},
                  ["{mercer}", "plan", "--rows", "5M", "--features", "1280", "--outputs", "10", "--data-type", "f16", "--centers", str(p), *options,
                   "--cache", "off", "--memory", "100T", "--json", "--quiet"])
@@ -160,9 +160,9 @@ def lemma_page(rows):
 # ---- A million centers -----------------------------------------------------------------------------------------------------------
 
 def million_cells(full):
-    """Return cells that train on clusters with known minimum error, by number of centers and of samples.
+    """Return cells that train on clusters with a known smallest possible error, for several numbers of centers and samples.
 
-    They complement the recorded run of a million centers, whose data are easy by construction.
+    These cells complement the recorded run of a million centers, whose data are easy to classify by construction.
     """
     if full:
         clusters = "clusters:d=20,classes=10,centers=100000,overlap=0.5,noise=0.1"
@@ -207,7 +207,7 @@ MERCER_SIZES = (100, 300, 1000, 3000, 10000)
 
 
 def packages_cells(full):
-    """Return the cells of all packages; those of other packages are the cases of bench/compare/rivals.py."""
+    """Return the cells of all packages. The cells of other packages are the cases of bench/compare/rivals.py."""
     sys.path.insert(0, COMPARE)
     import rivals
 
@@ -222,7 +222,7 @@ def packages_cells(full):
 
 
 def training_seconds(row):
-    """Return processor seconds of training: as reported by rivals.py, or for Mercer estimated from the whole command."""
+    """Return processor seconds of training: for other packages as reported, for Mercer estimated from the whole command."""
     return row["train_cpu_s"] if "train_cpu_s" in row else row["train_s"] * row["cpu_s"] / row["wall_s"]
 
 

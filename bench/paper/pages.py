@@ -8,7 +8,7 @@ import sys
 
 
 def line(name, points, dotted=False):
-    """Return a series of points. A dotted series has the color of the previous one, for numbers printed by others."""
+    """Return a series of points. A dotted series has the color of the series before it; it shows numbers printed in the paper."""
     points = [(x, y) for x, y in points if x is not None and y is not None]
     return {"name": name, "x": [x for x, _ in points], "y": [y for _, y in points], **({"dotted": True} if dotted else {})}
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Numbers printed in "Toward Large Kernel Models" (Abedsoltan, Belkin, Pandit; ICML 2023).
 
-The figures of the paper have no numbers. Exact comparisons are possible only with its table of random and k-means centers (Laplace kernel,
-EigenPro 3, bandwidth not given) and with the sizes named in the text.
+The figures of the paper print no numbers. Exact comparisons are possible only with the table of random and k-means centers (Laplace kernel,
+EigenPro 3, bandwidth not given) and with the sizes given in the text of the paper.
 """
 
 # (data, centers) -> accuracy in % for p = 100, 1000, 10000.
@@ -15,11 +15,11 @@ TABLE = {
     ("cifar-10", "kmeans"): (36.24, 45.12, 52.72),
     ("cifar-10", "random"): (33.37, 44.19, 49.92),
 }
-EPOCHS = 50                # in the figure on the number of samples
+EPOCHS = 50                # of the figure on the number of samples
 MILLION_CENTERS = 1_000_000
 MILLION_SAMPLES = 5_000_000
 STREAMED = 120_000_000
-FALKON_CENTERS = 256_000   # the maximum with 340 GB of memory
+FALKON_CENTERS = 256_000   # the maximum number with 340 GB of memory
 
 
 def accuracy(data, centers, p):

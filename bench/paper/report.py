@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """report.py FILE.jsonl ...: print the output of `paper_table --json` as a Markdown table with one row per group of seeds.
 
-Runs that differ only in the seed become one row with the mean accuracy and the median seconds.
+Runs that differ only in the seed are merged into one row with the mean accuracy and the median seconds.
 """
 import json
 import statistics
@@ -12,7 +12,7 @@ KEY = ("data", "p", "solver", "projector", "epochs", "carry", "average")
 
 
 def load(paths):
-    """Return the groups of runs that differ only in the seed (and, for cg, in the epochs that follow from it), in file order."""
+    """Return the groups of runs that differ only in the seed, and for cg also in the number of epochs, in file order."""
     groups = {}
     for path in paths:
         with open(path, encoding="utf-8") as lines:
@@ -25,7 +25,7 @@ def load(paths):
 
 
 def describe(runs):
-    """Describe the solver and its settings; T follows from the data and may differ between seeds."""
+    """Describe the solver and its settings, with all values of T, which depends on the data and may differ between seeds."""
     run = runs[0]
     parts = [run["solver"]]
     if run.get("centers", "random") != "random":

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """train_stream.py MERCER FOLDER [ROWS] [CENTERS] [MEMORY]: train one epoch on a file that is larger than the memory budget.
 
-Writes ROWS (default 5,000,000) synthetic digits as NPY files to FOLDER (784 bytes per row, 3.9 GB), where later runs reuse
-them. Trains with CENTERS (default 2,000) centers and a budget of MEMORY (default 1G), and tests on 10,000 more samples.
-Prints one line of JSON: sizes, accuracy, seconds, the budget, and the peak resident memory, which includes mapped pages.
+Writes ROWS (default 5,000,000) synthetic digits as NPY files to FOLDER (784 bytes per row, 3.9 GB). Later runs reuse the files. Trains with
+CENTERS (default 2,000) centers and a budget of MEMORY (default 1G), and tests on 10,000 more samples. Prints one line of JSON: sizes,
+accuracy, seconds, the budget, and the peak resident memory, which includes mapped pages.
 """
 import json
 import os

@@ -11,7 +11,7 @@ ERRORS = {"r2": "1 − R²", "auc": "1 − AUC", "accuracy": "1 − accuracy"}
 SHAPES = {"mercer": 0, "xgboost": 1, "lightgbm": 2, "catboost": 3, "histgb": 4}  # colors and markers as in docs/comparison.svg
 COLUMNS, WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 4, 240, 222, 48, 10, 30, 22
 HEAD, FOOT, MARGIN = 66, 26, 8
-LABEL, NEAR, CLEAR = 12, 6, 14  # height of a name, its distance from its own markers, and from everything else
+LABEL, NEAR, CLEAR = 12, 6, 14  # height of a label, its distance from the markers of its line, and its distance from everything else
 STYLE = """:root{--ink:#1c2128;--soft:#59636e;--rule:#d9dfe5;--card:#f5f7f9;--c0:#0072b2;--c1:#d55e00;--c2:#008a64;--c3:#a8478a;--c4:#8a6d00}
 @media (prefers-color-scheme:dark){:root{--ink:#e4e9ee;--soft:#9ba6b2;--rule:#2c343d;--card:#171c23;--c0:#56b4e9;--c1:#ff8f4d;
 --c2:#34c99b;--c3:#e08fc4;--c4:#d9b84a}}
@@ -24,7 +24,7 @@ font-size:11px}.head{font-size:15px;font-weight:600;fill:var(--ink)}.title{font-
 
 
 def series_of(entries):
-    """Return {table: (measure, {package: [(way, seconds, error, standard error)]})} in the order of efforts and trees."""
+    """Return {table: (measure, {package: [(way, seconds, error, standard error)]})}, ordered by effort or number of trees."""
     found = {}
     for (table, way), lines in groups_of(entries).items():
         measure = measure_of(lines[0])
@@ -35,7 +35,11 @@ def series_of(entries):
 
 
 def ticks(low, high):
-    """Return round values between positive limits: at least three powers of ten, 1-3 or 1-2-5 steps, otherwise equal steps."""
+    """Return the values of ticks between two positive limits.
+
+    These are powers of ten, or 1 and 3, or 1, 2 and 5 times powers of ten: the first kind with at least three values. Otherwise they are
+    equally spaced.
+    """
     decades = [10.0**power for power in range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)]
     for factors in ((1,), (1, 3), (1, 2, 5)):
         found = [factor * decade for decade in decades for factor in factors if low <= factor * decade <= high]
@@ -47,7 +51,7 @@ def ticks(low, high):
 
 
 def tick_text(value, values):
-    """Return the text of a tick: equal decimals if the ticks span less than a factor of 5, otherwise as few as possible."""
+    """Return the text of a tick: with equal decimals if the ticks span less than a factor of 5, otherwise without trailing zeros."""
     decimals = max(len(f"{tick:.5g}".partition(".")[2]) for tick in values)
     return f"{value:.{decimals}f}" if max(values) < 5 * min(values) else f"{value:.5g}"
 
@@ -67,7 +71,7 @@ def gap(box, point):
 
 
 def place_label(wide, own, others, frame):
-    """Return the box of a label of width `wide`: near the points `own` of its line, and farther from the points `others`."""
+    """Return the box of a label of width `wide`: close to the points `own` of its line, and not close to the points `others`."""
     best = None
     for left in range(int(frame[0]) + 3, int(frame[2] - wide), 4):
         for top in range(int(frame[1]) + 2, int(frame[3]) - LABEL, 4):
@@ -81,7 +85,7 @@ def place_label(wide, own, others, frame):
 
 
 def between(points):
-    """Return points along a line, close enough that no label fits between them."""
+    """Return points along a line, so close together that no label fits between two of them."""
     found = list(points)
     for (x0, y0), (x1, y1) in zip(points, points[1:]):
         count = max(1, int(math.hypot(x1 - x0, y1 - y0) / 4))
@@ -157,7 +161,7 @@ def key(entries):
 
 
 def draw(entries):
-    """Return the chart of the lines of one folder and kind of split; all panels have the same time axis."""
+    """Return the chart for the results of one folder and kind of split; all panels have the same time axis."""
     entries = scored(entries)
     series = series_of(entries)
     times = [seconds for _, packages in series.values() for points in packages.values() for _, seconds, _, _ in points]

@@ -17,7 +17,7 @@ def key_of(entry):
 
 
 def read(paths):
-    """Return the lines of files; the last line of each fit counts, so that a repeated fit replaces a failed one."""
+    """Return the lines of files, for each fit only the last line, so that a repeated fit replaces a failed fit."""
     found = {}
     for path in paths:
         with open(path, encoding="utf-8") as file:
@@ -32,7 +32,7 @@ def scored(entries):
 
 
 def part(entries, folder, files):
-    """Return the lines of a folder: for the split of the files if `files`, otherwise for random splits."""
+    """Return the lines of a folder: those for the split of the files if `files`, otherwise those for random splits."""
     return [entry for entry in entries if entry["folder"] == folder and (entry["split"] == FILES) == files]
 
 
@@ -42,7 +42,7 @@ def way_of(entry):
 
 
 def rank_of(way):
-    """Return a sorting key: Mercer first, each package by effort or trees."""
+    """Return a sort key: Mercer first, then the other packages, each ordered by effort or number of trees."""
     return ["mercer", *RIVALS, *NAMES].index(way[0]), way[1]
 
 
@@ -78,7 +78,7 @@ def measure_of(entry):
 
 
 def compare(own, rival):
-    """Compare the lines of two ways on the same table, by the splits and seeds that both have.
+    """Compare the lines of two ways on the same table, on the splits and seeds that both ways have.
 
     Returns the mean and standard error of the difference of scores (positive if `own` is better), and the ratio of the median seconds, which
     is None for lines without times. Returns None without common fits.
@@ -95,7 +95,7 @@ def compare(own, rival):
 
 
 def verdict(difference, error):
-    """Return "better" or "worse", and whether by more than two standard errors, which is False for a single fit."""
+    """Return "better" or "worse", and whether the difference exceeds two standard errors (False for a single fit)."""
     return "better" if difference > 0 else "worse", not math.isnan(error) and abs(difference) > 2 * error
 
 

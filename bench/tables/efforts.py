@@ -3,10 +3,10 @@
 """efforts.py [OPTIONS] --output FILE: measure score and time of `mercer train` at each effort, compared with other packages.
 
 Fits every table of a folder of MERCER_DATA with Mercer and with other packages, and scores the test rows. FILE gets one JSON line per fit.
-Fits already in FILE are skipped, so that a run can be interrupted and continued. The time of Mercer is that of the whole command. The time
-of a package is that of reading the training rows and of the fit; `fit_seconds` is the time of the fit. A fit that fails or exceeds
---timeout is recorded with the reason. With --jobs above 1 the fits of several tables or splits run at once; their lines have no times,
-because such fits slow each other down. The tables of summarize.py are printed at the end.
+Fits already in FILE are skipped, so that a run can be interrupted and continued. The time of Mercer is the time of the whole command. The
+time of another package includes reading the training rows and the fit; `fit_seconds` is the time of the fit only. A fit that fails or
+exceeds --timeout is recorded with the reason. With --jobs above 1, fits of several tables or splits run at the same time. Their lines
+contain no times, because such fits slow each other down. At the end, the tables of summarize.py are printed.
 """
 import argparse
 import concurrent.futures
@@ -37,7 +37,7 @@ def names(text):
 
 
 def jobs_of(options):
-    """Return the jobs of a run, table by table: within a split first Mercer, then the packages."""
+    """Return the jobs of a run, table by table and split by split: first the fits of Mercer, then those of the packages."""
     jobs = []
     for table in options.tables or TABLES[options.folder]:
         for split in range(options.splits) if options.splits else [FILES]:
@@ -49,7 +49,7 @@ def jobs_of(options):
 
 
 def problem_of(found, measure, rows):
-    """Return what is wrong with the scores of a fit, None if nothing is."""
+    """Return the problem with the scores of a fit; None if the scores are valid."""
     if found["test_rows"] != rows:
         return f"scored {found['test_rows']} of {rows} test rows"
     if measure not in found:
@@ -78,7 +78,7 @@ def machine_of():
 
 
 def commit_of(program):
-    """Return the commit of the repository that holds the program, empty if none does."""
+    """Return the commit of the repository that contains the program; "" if the program is not in a repository."""
     command = ["git", "-C", os.path.dirname(os.path.abspath(program)), "rev-parse", "--short", "HEAD"]
     return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
 
@@ -94,7 +94,7 @@ def batches(jobs):
 
 
 def run_batch(batch, options, write):
-    """Run jobs of the same table and split, and pass the line of each to write()."""
+    """Run jobs of the same table and split, and pass the line of each job to write()."""
     facts = {"commit": commit_of(options.program), "machine": options.machine or machine_of(), "command": shlex.join(["efforts.py", *sys.argv[1:]])}
     with split_files(options.data, options.folder, batch[0]["table"], batch[0]["split"]) as (train, test):
         rows = len(read_lines(test)[1])

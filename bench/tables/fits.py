@@ -23,7 +23,7 @@ TIMES = ("seconds", "fit_seconds", "processor", "other_load", "planned", "search
 
 
 class Failed(Exception):
-    """A fit that ended without scores; the message says why."""
+    """A fit that ended without scores; the message is the reason."""
 
 
 def busy_seconds():
@@ -68,7 +68,7 @@ def train_command(job, model):
 
 
 def fit_mercer(job, timeout):
-    """Train and score a model; seconds and processor time are those of the whole command `mercer train`."""
+    """Train and score a model; seconds and processor time are measured for the whole command `mercer train`."""
     with tempfile.TemporaryDirectory() as place:
         model = os.path.join(place, "model.safetensors")
         train, costs = run_json(train_command(job, model), timeout)
@@ -136,7 +136,7 @@ def fit(job, timeout):
     """Run the fit of a job and return its measurements; raise Failed if it fails."""
     if job["package"] == "mercer":
         return fit_mercer(job, timeout)
-    # With threads that spin while waiting, LightGBM was 25 times slower on two cores that another process also used.
+    # Threads that spin while waiting made LightGBM 25 times slower on two cores that another process also used.
     environment = {"OMP_WAIT_POLICY": "passive", **os.environ, "OMP_NUM_THREADS": str(job["threads"])}
     found, costs = run_json([sys.executable, os.path.abspath(__file__), json.dumps(job)], timeout, environment)
     return {**costs, **found}

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Run jobs in lanes: processes bound to separate processors, each of which takes the next job of its kind.
+"""Run jobs in lanes. A lane is a process that is bound to its own processors and takes the next job of its kind.
 
-Jobs start in order. A job yields lines, which are passed on immediately, so that an ended run loses only its unfinished jobs. If a
-process dies, its job fails and the process is replaced.
+Jobs start in order. A job yields lines, which are passed on immediately, so an interrupted run loses only the lines of unfinished jobs. If
+a process dies, its job fails, and a new process replaces it.
 """
 import multiprocessing
 import os
@@ -13,7 +13,10 @@ THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 def lanes_of(text, kinds):
-    """Return (kind, processors) of each lane; "1x4,6x2": one lane with 4 processors of the first kind, 6 with 2 of the second."""
+    """Return (kind, processors) of each lane.
+
+    The text "1x4,6x2" means one lane of the first kind with 4 processors, and 6 lanes of the second kind with 2 processors each.
+    """
     free, found = sorted(os.sched_getaffinity(0)), []
     groups = [tuple(int(part) for part in group.split("x")) for group in text.split(",")]
     if len(groups) > len(kinds):
@@ -29,14 +32,14 @@ def lanes_of(text, kinds):
 
 def _serve(pipe, cores, work):
     os.sched_setaffinity(0, cores)
-    for name in THREADS:  # must be set before a package that reads them is loaded
+    for name in THREADS:  # must be set before a package that reads these variables is loaded
         os.environ[name] = str(len(cores))
     while True:
         job = pipe.recv()
         try:
             for line in work(job, len(cores)):
                 pipe.send(line)
-        except Exception as error:  # the other jobs continue
+        except Exception as error:  # only this job fails; all other jobs continue
             pipe.send({"failed": f"{type(error).__name__}: {error}"[:300]})
         pipe.send(None)
 
@@ -59,7 +62,7 @@ class Lane:
 
 
 def run(lanes, jobs, kind_of, work, limit=float("inf")):
-    """Yield (job, line) for the lines of work(job, number of processors) of all jobs; a lane of kind None takes every job."""
+    """Yield (job, line) for each line that work(job, number of processors) yields, for all jobs. A lane of kind None takes any job."""
     end, waiting = time.monotonic() + limit, list(jobs)
     lanes = [Lane(kind, cores, work) for kind, cores in lanes]
     try:

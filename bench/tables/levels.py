@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """levels.py PROGRAM WAY [--rows N] [--data FOLDER]: fit tables with large categories and print a JSON line per fit.
 
-`effect` and `no effect` are generated tables with a category of 4,571 levels, whose effects on the target are normal or 0, and two
-numbers; the 10,000 test rows are generated, too. With --data, real tables NAME_train.csv[.gz] of the folder are split: a fifth of the
-training rows are the test rows. PROGRAM is a mercer program, and WAY is a text that describes it in the results.
+`effect` and `no effect` are generated tables with two numbers and a category of 4,571 levels. In `effect`, the target depends on the
+numbers and on a random effect of each level; in `no effect`, the target is only noise. The 10,000 test rows are generated, too. With
+--data, real tables NAME_train.csv[.gz] of the folder are used instead: a random fifth of the rows are the test rows. PROGRAM is a mercer
+program, and WAY is a text that describes it in the results.
 """
 import argparse
 import csv
@@ -41,7 +42,7 @@ def generate(folder, rows, effect, seed):
 
 
 def divide(folder, path, seed):
-    """Divide a table into a test file with a random fifth of the rows and a file with the others; return both."""
+    """Divide a table into a test file with a random fifth of the rows and a file with the rest; return both paths."""
     opened = gzip.open(path, "rt", newline="", encoding="utf-8") if path.endswith(".gz") else open(path, newline="", encoding="utf-8")
     with opened as file:
         head, *rows = csv.reader(file)

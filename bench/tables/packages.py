@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Packages that are compared on tables: for each one an estimator with its defaults, and a parameter space for random search.
+"""Packages that are compared on tables: for each package an estimator with its defaults, and a parameter space for random search.
 
 Boosted trees get frames with text columns as categories, as their documentation recommends; Mercer gets the same frames. KernelRidge and
-SVM get standardized numbers, with the mean for missing values, and one-hot encoded text columns. They get up to KERNEL_ROWS random rows,
-because they use all rows as centers. KernelRidge has the kernel rbf, because its default, linear, is ridge regression.
+SVM get standardized numbers, with missing values replaced by the mean, and one-hot encoded text columns. They are fitted to at most
+KERNEL_ROWS random rows, because they use all rows as centers. KernelRidge uses the kernel rbf, because its default, the linear kernel, is
+ridge regression.
 """
 import importlib.util
 
@@ -12,7 +13,7 @@ DATE = r"\d{4}-\d\d-\d\d"
 
 
 def frames(train, test):
-    """Return the training and test samples with text columns as categories, the same categories in both."""
+    """Return the training and test samples with text columns as categories, which are the same in both."""
     import pandas
 
     both = pandas.concat([train, test])
@@ -50,7 +51,7 @@ def plain(frame):
 
 
 class Few:
-    """An estimator of encoded numbers, fitted to up to KERNEL_ROWS rows; regression targets are standardized, too."""
+    """An estimator for encoded numbers that is fitted to at most KERNEL_ROWS rows. Regression targets are standardized, too."""
 
     def __init__(self, make, classes):
         self.make, self.classes = make, classes
@@ -69,7 +70,7 @@ class Few:
         )
         self.rows = np.random.default_rng(0).permutation(len(y))[:KERNEL_ROWS]
         y = np.asarray(y)[self.rows]
-        if self.classes == "scores":  # a regressor in place of a classifier
+        if self.classes == "scores":  # a regressor used as a classifier
             y = np.eye(int(y.max()) + 1)[y]
         self.shift, self.scale = (np.mean(y), np.std(y)) if self.classes is None else (0, 1)
         y = (y - self.shift) / self.scale if self.classes is None else y
@@ -84,7 +85,7 @@ class Few:
 
 
 def _trees():
-    """Return similar parameter spaces for all boosted trees: (name, low, high, logarithmic)."""
+    """Return similar parameter spaces for all packages of boosted trees: lists of (name, low, high, logarithmic)."""
     rate, leaves = ("learning_rate", 0.01, 0.3, True), (4, 128, True)
     return {
         "lightgbm": [rate, ("n_estimators", 50, 1000, True), ("num_leaves", *leaves), ("min_child_samples", 1, 100, True),
@@ -120,7 +121,7 @@ def draw(name, rng):
 
 
 def trees(name, multiple):
-    """Return the parameter for a multiple of the default number of trees; empty for the default itself."""
+    """Return the parameter that sets a multiple of the default number of trees; empty for the default number."""
     parameter, count = TREES[name]
     return {parameter: multiple * count} if multiple != 1 else {}
 

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """page.py [--html FILE] [--svg FILE] [--docs FILE] RESULTS...: show results of run.py as text, plots and tables of a document.
 
-RESULTS are files of JSON lines of run.py and random_search.py; if several lines belong to the same fit, the first counts. --html writes a
-page with plots, --svg only the plots. --docs replaces the text of FILE between the two lines that begin with "<!-- page.py". Each plot
-shows the scores of a table, with standard errors over the splits, against seconds of fitting.
+RESULTS are files of JSON lines of run.py and random_search.py; of several lines for the same fit, the first is used. --html writes a page
+with plots, --svg only the plots. --docs replaces the text of FILE between the two lines that begin with "<!-- page.py". Each plot shows the
+scores of a table, with standard errors over the splits, against seconds of fitting.
 """
 import argparse
 import html as escape
@@ -50,7 +50,7 @@ def points_of(groups):
 
 
 def ranges_of(points):
-    """Return the ranges of scores and seconds of a plot; scores far below the others are drawn at the bottom."""
+    """Return the ranges of scores and seconds of a plot. Scores far below all others are outside the range and drawn at the bottom."""
     low, high = min(p[3] - p[4] for p in points), max(p[3] + p[4] for p in points)
     quarter = sorted(point[3] for point in points)[len(points) // 4]
     low = max(low, high - 3 * max(high - quarter, 1e-4))
@@ -59,7 +59,7 @@ def ranges_of(points):
 
 
 def plot(case, groups):
-    """Plot the scores of a table against seconds of fitting: filled circles for defaults, empty ones after random search."""
+    """Plot the scores of a table against seconds of fitting: filled circles for defaults, empty circles after random search."""
     points = points_of(groups)
     low, high, fast, slow = ranges_of(points)
 
@@ -82,7 +82,7 @@ def plot(case, groups):
         parts.append(f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{HEIGHT - BOTTOM}" stroke="#ddd"/>')
         parts.append(f'<text x="{x:.1f}" y="{HEIGHT - BOTTOM + 15}" text-anchor="middle">{seconds:g} s</text>')
     parts.append(f'<text x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 8}" text-anchor="middle">seconds of fitting</text>')
-    for package, how, seconds, score, error in reversed(points):  # the best last, so that it is drawn above the others
+    for package, how, seconds, score, error in reversed(points):  # the best point last, so that it is drawn above all others
         (x, y), color = at(seconds, score), COLORS[package]
         top, end = at(seconds, score + error)[1], at(seconds, score - error)[1]
         parts.append(f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{top:.1f}" y2="{end:.1f}" stroke="{color}"/>')

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""random_search.py [--rows N] [--tries N] [--tables LIST] [--seeds N] [--lanes LANES]: compare Mercer's search to random configurations.
+"""random_search.py [--rows N] [--tries N] [--tables LIST] [--seeds N] [--lanes LANES]: compare Mercer's search with random configurations.
 
 From each table N random training rows are used (0: all). Mercer's search has its defaults. A random configuration has a kernel function, a
 preprocessing, learned features with probability 1/2 (without them, a bandwidth of 1/4 to 32 times the median distance), and a ridge of
 1e-8 to 1e-3 per sample; bandwidth and ridge are log-uniform. It is trained with all its rows as centers, on four fifths of the rows, and
 evaluated by squared error on the rest. The best configuration is trained again on all rows. The test rows are scored once for each method.
 
---lanes 8x2: run 8 configurations at a time, on 2 processors each. The search runs before them, on as many processors as one of them.
-Prints JSON lines: one for the search, one per configuration, then one per table and seed that has both. Times are wall and processor
-seconds; those of the configurations are sums, as if they had run one after the other.
+--lanes 8x2: run 8 configurations at the same time, on 2 processors each. The search runs first, on the number of processors of one lane.
+Prints JSON lines: one for the search, one per configuration, then one per table and seed with the results of both methods. Times are wall
+and processor seconds. Times of the configurations are added up, as if the configurations had run one after the other.
 """
 import argparse
 import json
@@ -27,13 +27,13 @@ KERNELS = ["laplace", "laplace-l1", "exppower-l1:gamma=0.7", "gaussian"]
 
 
 def draw(rng):
-    """Draw a random configuration; its bandwidth is a multiple of the median distance."""
+    """Draw a random configuration. The bandwidth is in units of the median distance."""
     return {"kernel": str(rng.choice(KERNELS)), "preprocess": str(rng.choice(["standardize", "rank"])), "learned": bool(rng.integers(0, 2)),
             "multiple": float(0.25 * 128 ** rng.random()), "ridge": float(1e-8 * 1e5 ** rng.random())}
 
 
 def fit(drawn, X, y, job, cores):
-    """Fit a configuration. The median distance is found as the default bandwidth of a small model; learned features have no bandwidth."""
+    """Fit a configuration. The default bandwidth of a small model is the median distance; learned features have no bandwidth."""
     from mercer import KernelRegressor as make
 
     shared = {"random_state": job["seed"], "n_jobs": cores, "device": job["device"]}
@@ -47,7 +47,7 @@ def fit(drawn, X, y, job, cores):
 
 
 def data_of(job):
-    """Return samples and targets for training and test, and the numbers of the training rows in random order."""
+    """Return samples and targets for training and test, and the indices of the training rows in random order."""
     import numpy as np
 
     train, test = split_of(job["data"], job["table"], job["seed"] + 1, False)
@@ -58,7 +58,7 @@ def data_of(job):
 
 
 def work(job, cores):
-    """Yield one line: of the search, of a configuration evaluated on a fifth of the rows, or of the best one trained on all rows."""
+    """Yield one line: for the search, for a configuration scored on a fifth of the rows, or for the best one trained on all rows."""
     import numpy as np
 
     os.environ.setdefault("MERCER_LIBRARY", job["library"])
@@ -125,7 +125,7 @@ def main():
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--lanes", default=f"1x{len(os.sched_getaffinity(0))}")
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--limit", type=float, default=1e9, help="seconds after which no further configuration of a table is tried")
+    parser.add_argument("--limit", type=float, default=1e9, help="seconds after which no further configuration is started for a table")
     parser.add_argument("--machine", default="", help="said in every line")
     parser.add_argument("--build", default=os.path.join(common.ROOT, "build"))
     parser.add_argument("--data", default=os.environ.get("MERCER_DATA"))

@@ -1,20 +1,20 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""run.py [--splits LIST] [--packages LIST] [--tables LIST] [--lanes LANES] [--output FOLDER]: compare Mercer to other packages on tables.
+"""run.py [--splits LIST] [--packages LIST] [--tables LIST] [--lanes LANES] [--output FOLDER]: compare Mercer with other packages on tables.
 
 The data folder (MERCER_DATA) contains tables/NAME_train.csv.gz and tables/NAME_test.csv.gz with a header and the last column `target`.
-Split 0 is that of the files; split k draws the same number of test rows at random from both files, with seed k. On each split, every
-package is fitted with its defaults. The other packages are then fitted with the best of random configurations. These start within a time
-budget, by default the seconds of Mercer's fit. They are compared on a fifth of the training rows (R2, log loss, or without probabilities
-AUC or accuracy), and the best one is fitted again to all training rows. If the defaults already use up the budget, their result is used. The
-test rows are scored once, after all choices.
+Split 0 is the split of the files; split k draws the same number of test rows at random from both files, with seed k. On each split, every
+package is fitted with its defaults. The other packages are then also fitted with the best of several random configurations. Configurations
+are started until a time budget is used up, by default the seconds of Mercer's fit. They are compared on a fifth of the training rows (R2,
+log loss, or without probabilities AUC or accuracy), and the best configuration is fitted again to all training rows. If the fit with the
+defaults already uses up the budget, its result is used. The test rows are scored once, after all choices.
 
---lanes 1x4,6x2: at the same time, Mercer runs in one process on 4 processors, the others in 6 processes on 2 each. --stage "OPTIONS" may
-be repeated: the stages run in order, each with its own --splits, --seeds, --packages, --ways or --budget. --limit ends the run after that
-number of seconds.
+--lanes 1x4,6x2: Mercer runs in one process on 4 processors, and at the same time the other packages run in 6 processes on 2 processors
+each. --stage "OPTIONS" may be repeated: the stages run in order, each with its own --splits, --seeds, --packages, --ways or --budget.
+--limit is the number of seconds after which the run ends.
 
 Writes results.jsonl (one line per fit) and page.html (plots) to FOLDER, and prints a summary with standard errors over the splits. page.py
-makes the same from result files, and the tables of docs/tables.md.
+makes the page and the summary from result files, and also the tables of docs/tables.md.
 """
 import argparse
 import functools
@@ -33,7 +33,7 @@ import page  # noqa: E402
 import table_results  # noqa: E402
 
 TABLES = {"housing": "r2", "diamonds": "r2", "kin40k": "r2", "adult": "auc", "bank": "auc", "hr": "auc", "credit": "auc", "letter": "accuracy"}
-BUDGET = 30  # seconds of a random search without --budget and without a fit of Mercer
+BUDGET = 30  # seconds of a random search if neither --budget nor the seconds of a fit of Mercer are known
 
 
 @functools.lru_cache(maxsize=2 * len(TABLES))
@@ -59,7 +59,7 @@ def split_of(folder, name, number, quick):
 
 
 def outputs_of(model, X, regression):
-    """Return predicted values and None; or probabilities of the classes (None if unavailable) and their scores."""
+    """For regression, return predicted values and None; for classes, return probabilities (None if unavailable) and scores."""
     if regression:
         return model.predict(X), None
     if hasattr(model, "predict_proba"):
@@ -69,7 +69,7 @@ def outputs_of(model, X, regression):
 
 
 def measures(model, X, y, regression):
-    """Return the scores of a model on rows, and the number of rows that it predicts per second."""
+    """Return the scores of a model on rows, and the number of rows predicted per second."""
     import numpy as np
     from sklearn import metrics
 
@@ -95,7 +95,7 @@ def worth(found):
 
 
 def search(name, make, X, y, regression, spent, seconds, seed):
-    """Return the best of the configurations that start within `seconds`, and their number; the defaults come first."""
+    """Return the best of the configurations that start within `seconds`, and their number; the first has the defaults."""
     import numpy as np
 
     rng, end = np.random.default_rng(seed), spent() + seconds
@@ -119,7 +119,7 @@ def size_of(model):
 
 
 def data_of(job):
-    """Return samples and targets for training and test, with classes as numbers, and the numbers of the text columns."""
+    """Return samples and targets for training and test, with classes as numbers, and the indices of the text columns."""
     import numpy as np
 
     train, test = split_of(job["data"], job["table"], job["split"], job["quick"])
@@ -150,7 +150,7 @@ def fit(job, cores):
     def spent():  # seconds that count against the budget
         return time.process_time() / cores if job["clock"] == "processor" else time.perf_counter()
 
-    make({})  # so that loading a package is not timed
+    make({})  # loads the package before the timing starts
     for how in job["ways"]:
         if how == "search" and default and taken >= job["budget"]:  # the defaults used up the budget
             yield {**default, "how": how, "budget": job["budget"]}
@@ -183,7 +183,7 @@ def numbers_of(text):
 
 
 def jobs_of(stage, options):
-    """Yield the jobs of a stage, split by split; on each table Mercer first, because its seconds may become the budget of the others."""
+    """Yield the jobs of a stage, split by split, on each table first Mercer, whose seconds may become the budget of the others."""
     common_part = {"data": options.data, "library": os.path.join(options.build, "libmercer.so"), "device": options.device,
                    "quick": options.quick, "clock": options.clock}
     asked = stage.packages.split(",")
@@ -199,7 +199,7 @@ def jobs_of(stage, options):
 
 
 def lines_of(jobs, options):
-    """Run the jobs; yield the lines of all fits, including failed ones, as they end."""
+    """Run the jobs; yield the lines of all fits, including failed fits, when they end."""
     start = time.monotonic()
     setting = lanes.lanes_of(options.lanes, ("mercer", "others") if "," in options.lanes else (None,))
     whole = " ".join(["run.py", *map(shlex.quote, sys.argv[1:])])
@@ -215,20 +215,20 @@ def lines_of(jobs, options):
 
 def options_of():
     stage = argparse.ArgumentParser(add_help=False)
-    stage.add_argument("--splits", default="1-10", help="0 is that of the files (default: %(default)s)")
+    stage.add_argument("--splits", default="1-10", help="0 is the split of the files (default: %(default)s)")
     stage.add_argument("--seeds", type=int, default=1, help="number of seeds on split 0; split k has seed k")
     stage.add_argument("--packages", default=",".join(packages.NAMES), help="default: all that are installed")
-    stage.add_argument("--ways", default="default,search", help="of the others (default: %(default)s)")
-    stage.add_argument("--budget", type=float, default=0, help="seconds of each random search; default: those of Mercer's fit")
+    stage.add_argument("--ways", default="default,search", help="ways of fitting the other packages (default: %(default)s)")
+    stage.add_argument("--budget", type=float, default=0, help="seconds of each random search (default: the seconds of Mercer's fit)")
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], parents=[stage])
-    parser.add_argument("--stage", action="append", help="options of a stage in place of those before")
+    parser.add_argument("--stage", action="append", help="options of a stage; they override the options above")
     parser.add_argument("--tables", default=",".join(TABLES))
     parser.add_argument("--lanes", default=f"1x{len(os.sched_getaffinity(0))}", help="default: all packages in turn on all processors")
-    parser.add_argument("--limit", type=float, default=float("inf"), help="seconds after which all of it ends")
-    parser.add_argument("--clock", choices=["wall", "processor"], default="wall", help="what a budget counts; processor: divided by their number")
-    parser.add_argument("--device", default="cpu", help="where Mercer computes; the others compute on the processor")
+    parser.add_argument("--limit", type=float, default=float("inf"), help="seconds after which the run ends")
+    parser.add_argument("--clock", choices=["wall", "processor"], default="wall", help="clock of the budget; processor: processor seconds divided by the number of processors")
+    parser.add_argument("--device", default="cpu", help="device of Mercer; the other packages use the CPU")
     parser.add_argument("--machine", default="", help="said in every line")
-    parser.add_argument("--quick", action="store_true", help="1,500 rows of each, to see that it runs")
+    parser.add_argument("--quick", action="store_true", help="1,500 rows of each table, to check that the program runs")
     parser.add_argument("--output", default="tables-results")
     parser.add_argument("--build", default=os.path.join(common.ROOT, "build"))
     parser.add_argument("--data", default=os.environ.get("MERCER_DATA"))

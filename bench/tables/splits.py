@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Tables of MERCER_DATA: the measure of each, its files, and random splits of them."""
+"""Tables of MERCER_DATA: the measure and the files of each table, and random splits of the rows."""
 import contextlib
 import gzip
 import os
@@ -50,7 +50,7 @@ def write_split(paths, number, place):
 
 @contextlib.contextmanager
 def split_files(data, folder, table, split):
-    """Yield the paths of training and test rows of a split; those of random splits exist within the context only."""
+    """Yield the paths of the training and test rows of a split. The files of a random split exist only within the context."""
     paths = paths_of(data, folder, table)
     if split == FILES:
         yield paths

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """summarize.py [--svg FILE] [--docs FILE] RESULTS...: show results of efforts.py as Markdown tables, a chart and a section of a document.
 
-RESULTS are files of JSON lines; the last line of each fit counts. Without --check, the tables are printed; --docs replaces or adds the
-section "Error against time" of FILE, and --svg writes its chart. With --check, both files are only compared with what would be written.
+RESULTS are files of JSON lines; the last line of each fit is used. Without --check, the tables are printed; --docs replaces or adds the
+section "Error against time" of FILE, and --svg writes the chart of this section. With --check, the two files are not written but compared
+with the text that would be written.
 """
 import argparse
 import math
@@ -55,7 +56,8 @@ def line_of(entry):
 def grid(groups, tables, show, heads=None, best=None):
     """Return a Markdown table with one row per way and one column per table; show(lines) makes a cell.
 
-    The cell with the largest best(lines) of each column is bold. A cell of fewer fits than others in its column has their number in brackets.
+    The cell with the largest best(lines) of each column is bold. A cell with fewer fits than other cells of its column shows the number of
+    its fits in brackets.
     """
     most = {name: max(len(lines) for (own, _), lines in groups.items() if own == name) for name in tables}
     winner = {}
@@ -89,7 +91,7 @@ def log_losses(groups):
 
 
 def timed(groups):
-    """Return the groups whose lines have times; those of fits that ran at once have none."""
+    """Return the groups whose lines have times; fits that ran at the same time have no times."""
     return {key: lines for key, lines in groups.items() if all("seconds" in line for line in lines)}
 
 
@@ -104,19 +106,19 @@ def seconds(groups):
 
 
 def planned(groups):
-    """Return the table of predicted over actual seconds of the whole command; Mercer only."""
+    """Return the table of the ratio of predicted to actual seconds of the whole command, for Mercer only."""
     own = {key: lines for key, lines in timed(groups).items() if key[1][0] == "mercer"}
     return grid(own, tables_of(own), lambda lines: f"{statistics.median(line['planned'] / line['seconds'] for line in lines):.2f}") if own else None
 
 
 def comparisons(groups, way, rival):
-    """Return {table: (difference, standard error, ratio of seconds)} of two ways on the tables that both have."""
+    """Return {table: (difference, standard error, ratio of seconds)} of two ways, for the tables that both ways have."""
     found = {name: compare(groups.get((name, way), []), groups.get((name, rival), [])) for name in tables_of(groups)}
     return {name: value for name, value in found.items() if value}
 
 
 def wins(groups):
-    """Return a table of every effort against every way of the packages: number of tables with a better score, and ratio of seconds."""
+    """Return a table of efforts by ways of the packages: number of tables on which the effort is better, and ratio of seconds."""
     ways = ways_of(groups)
     rivals, rows = [way for way in ways if way[0] != "mercer"], []
     for way in ways:
@@ -152,7 +154,7 @@ def default_line(groups, rival):
 
 
 def default_table(groups):
-    """Return differences of scores and ratios of seconds between the default effort and the defaults of the packages."""
+    """Return the table of differences of scores and ratios of seconds between the default effort and the defaults of the packages."""
     found = {rival: comparisons(groups, ("mercer", DEFAULT_EFFORT), (rival, 1)) for rival in RIVALS}
     found = {rival: values for rival, values in found.items() if values}
     times = any(value[2] for values in found.values() for value in values.values())
@@ -199,7 +201,7 @@ def part_sections(name, lines):
 
 
 def provenance(entries):
-    """Return a paragraph on the machine, the versions and the other load of the measurements."""
+    """Return a paragraph on the conditions of the measurements: machine, versions, load by other processes."""
     def values(name, separator=", "):
         return separator.join(dict.fromkeys(str(entry[name]) for entry in entries if entry.get(name)))
 
@@ -221,7 +223,7 @@ def sections(entries):
 
 
 def with_section(text, body):
-    """Return the text of a document with `body` between the two marks, which are added before the heading NEXT or at the end."""
+    """Return the text of a document with `body` between the two marks. Missing marks are added before the heading NEXT or at the end."""
     section = f"{FIRST}\n\n{body}\n{LAST}\n"
     if FIRST in text:
         return text[: text.index(FIRST)] + section + text[text.index(LAST) + len(LAST) + 1 :]

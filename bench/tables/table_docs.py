@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Write results of run.py as tables of a document: the split of the files, random splits with comparisons, and costs."""
+"""Write results of run.py as tables of a document: results on the split of the files, comparisons on random splits, and costs."""
 import math
 import os
 import textwrap
@@ -36,8 +36,8 @@ def table(rows):
 def by_package(entries, name, cases, show, best=None):
     """Return a table of one measure, with one row per package and way and one column per table.
 
-    The best cell of each column is bold. A cell of fewer splits than others has their number in brackets. With the name None, each table
-    has its own measure.
+    The best cell of each column is bold. A cell with fewer splits than other cells shows the number of its splits in brackets. If `name` is
+    None, each table has its own measure.
     """
     groups = dict(groups_of(entries))
     most = {case: max(len(lines) for key, lines in groups.items() if key[0] == case) for case in cases}
@@ -91,7 +91,7 @@ def of_files(entries):
 
 
 def verdicts(entries):
-    """Return a table of Mercer's score minus the best other one on common splits, and the tables where Mercer is better or worse."""
+    """Return a table of Mercer's score minus the best score of the other packages on common splits, and a summary sentence."""
     rows, said = [["set", "measure", "best of the others", "Mercer less that", "splits"]], {"ahead": [], "worse": [], "neither": []}
     ways = sorted({(entry["package"], entry["how"]) for entry in entries if entry["package"] != "mercer"})
     for case in cases_of(entries, "r2", "accuracy"):

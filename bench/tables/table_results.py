@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Read the lines of run.py; means over splits (or over seeds on the split of the files) with standard errors."""
+"""Read the lines of run.py, and compute means with standard errors over splits (on the split of the files: over seeds)."""
 import json
 import math
 import statistics
@@ -9,7 +9,7 @@ NAMES = {"mercer": "Mercer", "lightgbm": "LightGBM", "xgboost": "XGBoost", "catb
 
 
 def read(paths):
-    """Return the lines of successful fits; if several lines belong to the same fit, the first counts."""
+    """Return the lines of successful fits; of several lines for the same fit, the first is used."""
     found = {}
     for path in paths:
         with open(path, encoding="utf-8") as file:
@@ -21,7 +21,7 @@ def read(paths):
 
 
 def read_random(paths):
-    """Return the lines of random_search.py that have both the search and the random configurations."""
+    """Return the lines of random_search.py that contain both the search and the random configurations."""
     found = []
     for path in paths:
         with open(path, encoding="utf-8") as file:
@@ -30,7 +30,7 @@ def read_random(paths):
 
 
 def part(entries, files):
-    """Return the lines of the split of the files if `files`, otherwise those of all other splits."""
+    """Return the lines of the split of the files if `files`, otherwise the lines of all random splits."""
     return [entry for entry in entries if (entry["split"] == 0) == files]
 
 
@@ -60,7 +60,7 @@ def title(package, how):
 
 
 def differences(entries, case, rival, how, measure):
-    """Return Mercer's scores with its defaults minus the scores of a package, on the splits that both have."""
+    """Return the scores of Mercer with its defaults minus the scores of a package, on the splits that both have."""
     score = {(entry["package"], entry["how"], entry["split"]): entry[measure] for entry in entries if entry["case"] == case and measure in entry}
     pairs = [(value, score.get((rival, how, split))) for (package, way, split), value in score.items() if (package, way) == ("mercer", "default")]
     return [own - other for own, other in pairs if other is not None]
