@@ -3,8 +3,8 @@
 MAKEFLAGS += --no-print-directory
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
-# The Python package and the copies of the tree that some tests build compile the same sources again. A compiler cache avoids
-# most of that work: it compares paths relative to the build folder, which is one level below the sources in every tree.
+# The Python package, and copies of the tree that some tests build, compile the same sources again. A compiler cache avoids
+# most of this work: ccache compares paths relative to the build folder, which in every tree is one level below the sources.
 ifneq ($(shell command -v ccache 2>/dev/null),)
 export CMAKE_C_COMPILER_LAUNCHER ?= ccache
 export CCACHE_NOHASHDIR ?= 1
@@ -12,11 +12,11 @@ export CCACHE_BASEDIR ?= $(CURDIR)
 endif
 BUILD_TREE = cmake --build $(1) --parallel $(JOBS)
 
-# A build tree is configured once and then updates itself. Continuous integration always configures it, so that warnings
-# become errors in an existing tree too.
+# A build tree is configured once and then updates itself. Continuous integration configures even an existing tree, so that
+# warnings become errors.
 ifdef CI
 CONFIGURE_FLAGS += -DMERCER_WERROR=ON -DMERCER_CUDA_ARCHITECTURES=90
-# Without a GPU, device code is only checked to compile; the quick compilation makes slow kernels.
+# Without a GPU, device code is compiled only to check it, so the quick compilation is used, which produces slow kernels.
 CONFIGURE_FLAGS += -DMERCER_CUDA_QUICK=$(if $(wildcard /dev/nvidiactl),OFF,ON)
 .PHONY: build/CMakeCache.txt build-asan-ubsan/CMakeCache.txt build-tsan/CMakeCache.txt
 # These objects are compiled only once, so a compiler cache would only cost time.
@@ -59,7 +59,8 @@ test-threads: setup ## run the tests of threads, local ranks and training under 
 	@$(call BUILD_TREE,build-tsan) --target mercer_program $(addprefix unit_,$(THREAD_TESTS))
 	@tools/run-tests build-tsan -R '^(ranks_local|unit_($(subst $(space),|,$(THREAD_TESTS))))$$'
 
-# The demonstration needs only the program. Its own tree has no tests, benchmarks or device code, so it is ready in a minute.
+# The demonstration needs only the program. The tree build-demo has no tests, benchmarks or device code, so it is built in a
+# minute.
 build-demo/CMakeCache.txt: CMakePresets.json
 	@cmake --preset demo
 

@@ -4,7 +4,7 @@
 # MERCER_BLAS chooses the library: "openblas" (default) or "generic" (libcblas, else libblas).
 # Result: MercerBLAS_FOUND, MercerBLAS_LIBRARIES and the target MercerBLAS::MercerBLAS.
 #
-# This file is installed with Mercer, because programs that link the static library need it too.
+# This file is installed with Mercer, because programs that link the static library need this file, too.
 
 include(CheckSourceCompiles)
 include(CMakePushCheckState)
@@ -36,7 +36,8 @@ foreach(library ${MercerBLAS_LAPACKE_LIBRARY} ${MercerBLAS_${MERCER_BLAS}_LIBRAR
     list(APPEND MercerBLAS_LIBRARIES "${library}")
   endif()
 endforeach()
-# A static library links neither the Fortran runtime that LAPACK calls nor the functions that blas.c references weakly.
+# A static OpenBLAS does not bring the Fortran runtime that LAPACK calls, and does not link the functions that blas.c
+# references weakly.
 if("${MercerBLAS_${MERCER_BLAS}_LIBRARY}" MATCHES "\\.a$")
   foreach(name gfortran quadmath)
     execute_process(COMMAND "${CMAKE_C_COMPILER}" -print-file-name=lib${name}.a
@@ -53,7 +54,7 @@ list(REMOVE_DUPLICATES MercerBLAS_INCLUDE_DIRS)
 
 if(MercerBLAS_${MERCER_BLAS}_INCLUDE_DIR AND MercerBLAS_LAPACKE_INCLUDE_DIR
     AND MercerBLAS_${MERCER_BLAS}_LIBRARY)
-  # An existing library may still not link: some versions of libblas have no C interface.
+  # Check that a program links: some versions of libblas have no C interface.
   cmake_push_check_state(RESET)
   set(CMAKE_REQUIRED_INCLUDES ${MercerBLAS_INCLUDE_DIRS})
   set(CMAKE_REQUIRED_LIBRARIES ${MercerBLAS_LIBRARIES} m)

@@ -4,7 +4,7 @@
 #
 # Result: MercerFiles_FOUND, MercerFiles_LIBRARIES, MercerFiles_DEFINITIONS and the target MercerFiles::MercerFiles.
 #
-# This file is installed with Mercer, because programs that link the static library need it too.
+# This file is installed with Mercer, because programs that link the static library need this file, too.
 
 include(FindPackageHandleStandardArgs)
 

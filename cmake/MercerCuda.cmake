@@ -2,12 +2,12 @@
 # The CUDA backend: mercer_add_cuda(target) adds src/backends/cuda to the objects of the library.
 #
 # Device code is compiled by one nvcc command per file. So CMake needs no C++ compiler on machines without CUDA, and each file
-# can have its own architectures. Files named *_sm90.cu use instructions that only Hopper has (sm_90a). The others are compiled
-# for MERCER_CUDA_ARCHITECTURES, and to PTX for future GPUs. The CUDA runtime is linked statically; cuBLAS and cuSOLVER are
-# loaded when a backend is created.
+# can have its own architectures. Files named *_sm90.cu use instructions that only Hopper GPUs have (sm_90a). All other files
+# are compiled for MERCER_CUDA_ARCHITECTURES, and to PTX for future GPUs. The CUDA runtime is linked statically; cuBLAS and
+# cuSOLVER are loaded when a backend is created.
 
 set(MERCER_CUDA_ARCHITECTURES "80;89;90;100" CACHE STRING "Compute capabilities to compile for, without the dot")
-option(MERCER_CUDA_QUICK "Compile device code in a quarter of the time, for a machine that cannot run it: slow kernels" OFF)
+option(MERCER_CUDA_QUICK "Compile device code four times as fast, into slow kernels; for machines without a GPU" OFF)
 
 # Only nvcc 13 and later support -Ofc; with an older nvcc, MERCER_CUDA_QUICK has no effect.
 set(mercer_nvcc_flags -std=c++17 -O3)
@@ -27,8 +27,8 @@ function(mercer_add_cuda target)
     set(last ${architecture})
   endforeach()
   list(APPEND common "-gencode=arch=compute_${last},code=compute_${last}")
-  # Profilers use line numbers, which contain names of folders and survive stripping. Redistributed builds omit them, so that
-  # their bytes do not depend on the build folder.
+  # Line numbers are for profilers. They contain folder names and survive stripping, so redistributed builds omit them: their
+  # bytes must not depend on the build folder.
   set(line_info -lineinfo)
   if(MERCER_BUNDLED)
     set(line_info "")
@@ -74,5 +74,5 @@ function(mercer_cuda_program name source)
     DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/${source}" mercer_cuda_objects
     COMMENT "Building ${name} with nvcc"
     VERBATIM)
-  add_custom_target(${name}_program ALL DEPENDS "${program}")  # not called ${name}: Ninja has one namespace for files and targets
+  add_custom_target(${name}_program ALL DEPENDS "${program}")  # not ${name}: Ninja uses one namespace for files and targets
 endfunction()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Embed the text of a header, src/export/c99_runtime.h, in the library; the project's headers replace their #include lines.
-# As a script (cmake -P), write the C file OUTPUT that defines the array NAME, the text of FILE (relative to ROOT). When
-# included, define mercer_embed_text.
+# Embed the text of the header src/export/c99_runtime.h in the library, with #include lines of project headers replaced by the
+# text of these headers. As a script (cmake -P), this file writes the C file OUTPUT, which defines the array NAME with the
+# text of FILE (relative to ROOT). When included, this file defines mercer_embed_text.
 if(CMAKE_SCRIPT_MODE_FILE)
   file(READ "${ROOT}/${FILE}" text)
   while(text MATCHES "#include \"([^\"]+)\"\n")
@@ -19,8 +19,9 @@ endif()
 
 set(mercer_embed_script "${CMAKE_CURRENT_LIST_FILE}")
 
-# mercer_embed_text(sources name file headers...): append a generated C file to the list `sources`. It defines the array
-# `name`, the text of `file` (relative to src), and is regenerated when `file` or one of the headers changes.
+# mercer_embed_text(sources name file headers...): append a generated C file to the list `sources`. The generated file defines
+# the array `name` with the text of `file` (relative to src), and is generated again when `file` or one of the headers
+# changes.
 function(mercer_embed_text sources name file)
   set(output "${PROJECT_BINARY_DIR}/${name}.c")
   set(root "${PROJECT_SOURCE_DIR}/src")

@@ -6,12 +6,13 @@ if(NOT multi_config AND NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "Release or Debug" FORCE)
 endif()
 
-# Line numbers (-g1) cost no speed and make a user's backtrace useful.
+# Line numbers (-g1) make the backtraces of users informative, and do not affect the speed.
 if(CMAKE_C_FLAGS_RELEASE STREQUAL "-O3 -DNDEBUG")
   set(CMAKE_C_FLAGS_RELEASE "-O2 -g1 -DNDEBUG" CACHE STRING "Flags of a release build" FORCE)
 endif()
 if(MERCER_SANITIZE AND CMAKE_C_FLAGS_DEBUG STREQUAL "-g")
-  # Without optimization, sanitized code is too slow for the whole test suite; -O2 doubles the compile time for no gain.
+  # Without optimization, sanitized code is too slow for the whole test suite; -O2 would double the compile time without a
+  # benefit.
   set(CMAKE_C_FLAGS_DEBUG "-O1 -g1" CACHE STRING "Flags of a debug build" FORCE)
 endif()
 
@@ -19,7 +20,7 @@ set(CMAKE_C_STANDARD 11)
 set(CMAKE_C_STANDARD_REQUIRED ON)
 set(CMAKE_C_EXTENSIONS OFF)
 
-# Hardening, as far as the compiler and the C library support it. Level 3 of _FORTIFY_SOURCE also checks lengths that are
+# Hardening flags, if the compiler and the C library support them. Level 3 of _FORTIFY_SOURCE also checks lengths that are
 # known only at run time; control-flow protection marks the valid targets of indirect jumps.
 include(CheckCCompilerFlag)
 include(CheckCSourceCompiles)
@@ -33,14 +34,14 @@ function(mercer_set_flags target)
   target_compile_options(${target} PRIVATE
     -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wundef
     -Wdouble-promotion
-    # The compiler must not choose where to fuse a*b+c, because results would depend on the compiler and the target.
+    # The compiler must not fuse a*b+c where it chooses, because results would depend on the compiler and the target.
     -ffp-contract=off
     $<$<BOOL:${MERCER_WERROR}>:-Werror>)
 
   if(MERCER_SANITIZE)
     target_compile_options(${target} PRIVATE
       -fsanitize=${MERCER_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
-    # Sanitizers hide values and lengths from GCC, which then warns without cause. Release builds have both warnings on.
+    # Sanitizers hide values and lengths from GCC, which then gives false warnings. Release builds enable both warnings.
     target_compile_options(${target} PRIVATE
       $<$<C_COMPILER_ID:GNU>:-Wno-format-truncation> $<$<C_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
     target_link_options(${target} PUBLIC -fsanitize=${MERCER_SANITIZE})
@@ -54,7 +55,7 @@ function(mercer_set_flags target)
   endif()
 
   if(MERCER_COVERAGE)
-    # The compiler flags that --coverage implies, spelled out so that single files can be excluded.
+    # The compiler flags that --coverage implies, written separately so that single files can be excluded.
     target_compile_options(${target} PRIVATE -fprofile-arcs -ftest-coverage)
     target_link_options(${target} PUBLIC --coverage)
   endif()

@@ -18,7 +18,7 @@ endforeach()
 configure_package_config_file(
   "${PROJECT_SOURCE_DIR}/cmake/MercerConfig.cmake.in" "${PROJECT_BINARY_DIR}/MercerConfig.cmake"
   INSTALL_DESTINATION "${mercer_cmake_dir}" NO_SET_AND_CHECK_MACRO)
-# Before 1.0 a minor version may break compatibility.
+# Before version 1.0, a minor version may break compatibility.
 write_basic_package_version_file("${PROJECT_BINARY_DIR}/MercerConfigVersion.cmake"
   COMPATIBILITY SameMinorVersion)
 install(FILES
@@ -42,8 +42,8 @@ else()
   set(pc_includedir "\${prefix}/${CMAKE_INSTALL_INCLUDEDIR}")
 endif()
 
-# Names for -l instead of absolute paths, so that the file is valid on other machines too. Requires.private is not used: it
-# would make users of the shared library need the BLAS development files.
+# Library names for -l instead of absolute paths, so that the file is valid on other machines, too. Requires.private is not
+# used, because with it users of the shared library would need the BLAS development files.
 set(pc_private "")
 foreach(library IN LISTS MercerBLAS_LIBRARIES MercerFiles_LIBRARIES)
   get_filename_component(name "${library}" NAME)

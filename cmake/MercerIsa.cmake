@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Instruction sets by file name: *_avx2.c, *_avx512.c, *_avx512vnni.c and *_amx.c of src/backends/cpu and
-# src/data/table/cells, linear_map_avx512.c of src/data/prepare and game_block_*.c of src/explain are compiled for that
-# instruction set. All other files are compiled for the baseline, so that the library loads on any x86-64 processor and selects its micro-kernels at run time.
-# (Link-time optimization is not used, because it would mix the two.)
+# src/data/table/cells, linear_map_avx512.c of src/data/prepare and game_block_*.c of src/explain are compiled for the
+# instruction set in their name. All other files are compiled for the baseline instruction set, so that the library loads on
+# any x86-64 processor; it selects its micro-kernels at run time. (Link-time optimization is not used, because it could move
+# code of one kind into the other.)
 #
 # Sets MERCER_X86, MERCER_AMX (Linux, and a compiler that supports it) and mercer_isa_names (for the summary); defines
 # mercer_apply_isa().
@@ -26,7 +27,8 @@ if(MERCER_VECTORS AND CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$" AN
     if(MERCER_COMPILES_${isa})
       list(APPEND mercer_isa_names ${isa})
     else()
-      # All or none: the sources have a single switch, and every compiler with good C11 support knows all three.
+      # Use all instruction sets or none: the sources have a single switch, and every compiler with good C11 support knows all
+      # three.
       set(MERCER_X86 OFF)
     endif()
   endforeach()
@@ -53,8 +55,8 @@ function(mercer_apply_isa list_name)
       list(APPEND options ${mercer_isa_${CMAKE_MATCH_2}})
     endif()
     if(source MATCHES "/src/(backends/cpu/micro/.*|core/(numbers/(changes|random_normal)|matrix)|data/(prepare/(preprocess|preprocess_fit)|schema/(encode|gaps|schema)|synth/synth_[a-z]*)|explain/(game_block[a-z0-9_]*|mixture))\\.c$")
-      # Elementwise loops, which profit from vectorization. Neither math flag changes a result: sqrt need not set errno,
-      # and comparisons may become masks.
+      # These files contain elementwise loops, which benefit from vectorization. The two math flags do not change results:
+      # they permit a sqrt that does not set errno, and comparisons that become masks.
       list(APPEND options $<$<CONFIG:Release>:-O3> -fno-math-errno -fno-trapping-math)
     endif()
     if(options)

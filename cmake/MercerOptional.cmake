@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Optional parts: CUDA, MPI and NCCL. Each option is AUTO, ON or OFF; mercer_<part>_text holds the outcome as one line of
-# text for the summary.
+# Optional parts: CUDA, MPI and NCCL. Each option is AUTO, ON or OFF; mercer_<part>_text is the result as a line of text for
+# the summary.
 
-# mercer_optional(part what found version): decide whether to build one part; mercer_<part>_used is TRUE if so. `what` names
-# the code that this version of Mercer lacks; it is empty for a part that can be built.
+# mercer_optional(part what found version): decide whether to build a part, and set mercer_<part>_used to TRUE or FALSE.
+# `what` names the code of the part that this version of Mercer lacks; it is empty for a part that can be built.
 function(mercer_optional part what found version)
   string(TOUPPER "${MERCER_${part}}" wish)
   if(NOT wish MATCHES "^(AUTO|ON|OFF|TRUE|FALSE|1|0|YES|NO)$")
@@ -51,7 +51,7 @@ endif()
 mercer_optional(CUDA "" "${cuda_found}" "${cuda_version}")
 
 if(MERCER_MPI)
-  set(CMAKE_MESSAGE_LOG_LEVEL WARNING)  # QUIET does not silence its calls of pkg-config
+  set(CMAKE_MESSAGE_LOG_LEVEL WARNING)  # QUIET does not silence pkg-config, which find_package calls
   find_package(MPI QUIET COMPONENTS C)
   unset(CMAKE_MESSAGE_LOG_LEVEL)
 endif()

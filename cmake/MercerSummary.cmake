@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Print a table of the libraries found and the parts to be built, at the end of configuration.
+# At the end of configuration, print a table of the libraries that were found and the parts that will be built.
 
 function(mercer_summary_row name text)
   string(LENGTH "${name}" length)

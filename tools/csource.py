@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Scan C sources for the checks in this folder: blank out comments and strings, find functions.
 
-This is a scanner, not a parser: it relies on code that compiles and is formatted. The checks need no more, and have no
-dependencies.
+This is a scanner, not a parser: it requires code that compiles and is formatted. This is sufficient for the checks, and needs
+no other packages.
 """
 import collections
 import os
@@ -10,7 +10,7 @@ import re
 
 Function = collections.namedtuple("Function", "name first last static")
 
-# Comments, string literals and character literals; the first alternative that matches at a position wins.
+# Comments, string literals and character literals; at each position, the first matching alternative is used.
 TOKENS = re.compile(
     r"""//(?:[^\n\\]|\\.|\\\n)*|/\*.*?\*/|"(?:[^"\\\n]|\\.|\\\n)*"|'(?:[^'\\\n]|\\.)*'""", re.DOTALL
 )
@@ -53,7 +53,7 @@ def functions(text):
         if sign == "{":
             if depth == 0:
                 before = code[head:at]
-                if re.fullmatch(r"\s*extern\s*", before):  # the block of extern "C" { is not a function
+                if re.fullmatch(r"\s*extern\s*", before):  # extern "C" { begins a block that is not a function
                     head = at + 1
                     continue
                 start = (before, head + len(before) - len(before.lstrip()))
@@ -77,7 +77,7 @@ def functions(text):
 def _function(code, start, end):
     before = _ATTRIBUTE.sub(lambda m: _blank(m), start[0])
     declarator = _DECLARATOR.search(before)
-    # Without parentheses it is a struct, union or enum; with an assignment it is an initializer.
+    # A block without parentheses before it is a struct, union or enum; a block after an assignment is an initializer.
     if not declarator or "=" in before or not before.rstrip().endswith(")"):
         return None
     return Function(

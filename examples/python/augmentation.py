@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Augment samples: in every epoch each image is shifted differently. Samples of bytes remain bytes."""
+"""Augment samples: each image is shifted randomly in every epoch. Byte samples remain bytes."""
 
 import numpy as np
 

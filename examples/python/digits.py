@@ -9,7 +9,7 @@ from sklearn.model_selection import train_test_split
 from mercer import KernelClassifier
 
 X, y = load_digits(return_X_y=True)
-X = X.astype("uint8")  # pixels as bytes, which are scaled together; other numbers would be standardized by column
+X = X.astype("uint8")  # pixels: one scale for all columns; other types are standardized by column
 X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=1 / 3, random_state=0, stratify=y)
 
 start = time.perf_counter()

@@ -28,7 +28,7 @@ train, test = slice(0, SAMPLES * 9 // 10), slice(SAMPLES * 9 // 10, None)
 model = mercer.KernelRegressor(
     "gaussian", bandwidth=10.0, centers=5000, ridge=1e-3, device="cuda", advanced={"arithmetic": "fast"}, random_state=0
 ).fit(X[train], y[train])
-model.predict(X[test])  # from now on the model is on the device
+model.predict(X[test])  # copies the model to the device
 
 activities = [torch.profiler.ProfilerActivity.CUDA, torch.profiler.ProfilerActivity.CPU]
 with torch.profiler.profile(activities=activities) as profile:

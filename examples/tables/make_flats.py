@@ -22,7 +22,7 @@ def flat(draw):
     distance = round(draw.uniform(0.2, 12), 2)
     district, condition, heating = (draw.choice(list(names)) for names in (DISTRICTS, CONDITIONS, HEATING))
     lift = draw.choice(["yes", "no"])
-    square = 9 + 5 * math.exp(-distance / 4) + 1.5 * ((built - 1960) / 60) ** 2  # rent per square meter of an average flat
+    square = 9 + 5 * math.exp(-distance / 4) + 1.5 * ((built - 1960) / 60) ** 2  # base rent per square meter
     climb = 1 - 0.03 * floor if lift == "no" else 1 + 0.01 * floor
     rent = square * area**0.9 * climb * DISTRICTS[district] * CONDITIONS[condition] * HEATING[heating]
     rent = round(rent * (1 + 0.02 * rooms) * math.exp(draw.gauss(0, 0.06)))
