@@ -248,7 +248,7 @@ static const cli_option written[] = {
     {"exchange", NULL, 0, CLI_CHOICE, "HOW", "auto|host|nccl", "auto", "MERCER_EXCHANGE", RANKED, 0, "Ranks",
      "transfers between GPUs: direct, or through host memory; auto: nccl if possible"},
     {"deadline", NULL, 0, CLI_DURATION, "TIME", NULL, "60s", "MERCER_DEADLINE", RANKED, 0, "Ranks",
-     "timeout for messages of another rank; after it the job ends with code 76"},
+     "timeout for messages of another rank; when it expires, the job ends with code 76"},
 
     {"threads", NULL, 't', CLI_INTEGER, "N", "auto", "auto", "MERCER_THREADS", COMPUTES, 0, "General",
      "threads per rank; auto: one per processor, divided among the ranks of --device; no effect on results"},

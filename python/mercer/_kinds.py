@@ -27,7 +27,7 @@ def missing_values(missing: Any) -> list[str | float]:
         raise ValueError(f"missing is {missing!r}; it must be a str, a number, a list of them, or None")
     for value in given:
         if isinstance(value, bool) or not isinstance(value, (str, numbers.Real)):
-            raise ValueError(f"missing has {value!r}; it must have strings and numbers")
+            raise ValueError(f"missing contains {value!r}; it may contain only strings and numbers")
     return [value if isinstance(value, str) else float(value) for value in given]
 
 
@@ -144,7 +144,7 @@ def _converted(column: Any, kind: str, name: Any) -> Any:
 
 def _refuse(column: Any, kind: str, name: Any) -> Any:
     example = column.iloc[0]
-    raise ValueError(f"X, column {name!r}: columns says {kind}, but {example!r} is not one; change the value, or columns")
+    raise ValueError(f"X, column {name!r}: the parameter columns says {kind}, but {example!r} is not a {kind}; change one of them")
 
 
 def _categories(column: Any) -> Any:

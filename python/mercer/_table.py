@@ -22,9 +22,9 @@ LEAST_ROWS, MOST_WARNINGS = 32, 8  # as in the library for files; LEAST_ROWS: fe
 
 # Remedies for columns that the library rejects, by the kind that it expected (mercer_last_error_field).
 HINTS = {
-    "columns.date": "missing=['...'] with this text, or columns={'...': 'category'} with this column",
-    "columns.number": "missing=['...'] with this text, or columns={'...': 'category'} with this column",
-    "columns.order": "columns={'...': 'date-dmy'} or columns={'...': 'date-mdy'} with this column",
+    "columns.date": "missing=['TEXT'] or columns={'COLUMN': 'category'}",
+    "columns.number": "missing=['TEXT'] or columns={'COLUMN': 'category'}",
+    "columns.order": "columns={'COLUMN': 'date-dmy'} or columns={'COLUMN': 'date-mdy'}",
 }
 
 

@@ -226,13 +226,13 @@ class Trainer:
         if _has_other_schema(info, self.model):
             if self.model.schema is not None or known is not None or self.model.weights.any():
                 how = "columns=model.feature_names" if self.model.schema is None else "schema=model.schema"
-                raise ValueError(f"the dataset is encoded by a schema other than the model's; open it with {how}")
+                raise ValueError(f"the dataset is encoded by a schema other than the model's; open the dataset with {how}")
             self.model.schema = info["schema"]
         if known is None and found is not None and len(found) == self.model.centers.shape[1]:
             self.model.feature_names = found
         elif known is not None and found is not None and known != found:
             self.model.match(found)  # raises an error that names a missing column
-            raise ValueError("columns are not in the model's order; open it with columns=model.feature_names")
+            raise ValueError("the columns of the dataset are not in the model's order; open the dataset with columns=model.feature_names")
 
     def resume(self, path: Any) -> None:
         """Make the next fit resume from a checkpoint. The model must have been loaded from the same checkpoint."""
@@ -242,7 +242,7 @@ class Trainer:
         """Make a running fit write its ``checkpoint`` file and continue; call it in a callback or another thread."""
         # Call the library without the context, which the training thread has locked.
         if L.lib.mercer_trainer_checkpoint(self.handle) != 0:
-            raise ValueError("checkpoint() needs checkpoint=PATH")
+            raise ValueError("checkpoint() needs a Trainer with checkpoint=PATH")
 
     # ---- Training on batches ----
 

@@ -40,7 +40,7 @@ def fit(frame=FRAME, y=A, estimator=KernelRegressor, **parameters):
             {"y": [f"${k}" for k in range(N)], "estimator": KernelClassifier}, ValueError,
             r"y .*120 .*'\$\d+'.* 120 rows.*KernelRegressor",
         ),
-        ({"frame": DASH}, ValueError, r"X, column 'rating', row 0: '-' .*number.*missing=\['...'\] .* columns=\{'...': 'category'\}"),
+        ({"frame": DASH}, ValueError, r"X, column 'rating', row 0: '-' .*number.*missing=\['TEXT'\] .* columns=\{'COLUMN': 'category'\}"),
         ({"columns": {"citi": "category"}}, ValueError, r"columns: .*'citi'.*'city'\?"),
         ({"columns": {"city": "word"}}, ValueError, "columns: 'city' is 'word'; valid: number, category, boolean"),
         ({"columns": {"city": "boolean"}}, ValueError, "X, column 'city': .*boolean.*'[xy]'"),

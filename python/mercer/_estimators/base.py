@@ -161,8 +161,8 @@ class KernelEstimator(
         before = getattr(self, "_seen", None)
         if model is not None and None not in (seen, before) and seen != before:
             text = (
-                "warm_start: X or y differs from the last fit; its kernel, preprocessing, centers and units of y are kept, "
-                "and only the weights are trained further; set warm_start=False to fit all of them"
+                "warm_start: X or y differs from the last fit; the model keeps the kernel, preprocessing, centers and units of y of "
+                "that fit, and only the weights are trained further; set warm_start=False to fit everything"
             )
             warn([("warm_start", text)])
         if task.classes is not None:

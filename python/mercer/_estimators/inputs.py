@@ -76,7 +76,7 @@ class InputMixin(Part):
             return X, frame
         if frame is None:
             if self.columns is not None:
-                raise ValueError("columns: X is not a data frame, so its columns have no names; convert X, or remove columns")
+                raise ValueError("columns: X is not a data frame, so its columns have no names; use a data frame, or remove the parameter columns")
             return K.without_missing(X, K.missing_values(self.missing)), None
         frame = K.with_kinds(K.without_missing(frame, K.missing_values(self.missing)), K.checked_kinds(self.columns, frame))
         return frame, frame

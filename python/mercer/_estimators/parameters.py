@@ -223,7 +223,7 @@ class ParametersMixin(Part):
             if name in known:
                 continue
             if hasattr(self, str(name)) and not str(name).endswith("_"):
-                raise ValueError(f"advanced: {name!r} is a parameter of {type(self).__name__}; give it there")
+                raise ValueError(f"advanced: {name!r} is a parameter of {type(self).__name__}; pass it to the constructor")
             near = _nearest(str(name), known)
             raise ValueError(f"advanced has no option {name!r}" + (f"; did you mean {near!r}?" if near else ""))
 
@@ -304,7 +304,7 @@ class ParametersMixin(Part):
         if self._option("tol") is not None and kind in (L.SOLVER_DIRECT, L.SOLVER_ON_SAMPLES):
             warn([("tol", f"tol has no effect with solver {solver}, which has no epochs")])
         if self.early_stopping and steps <= 1:
-            warn([("early_stopping", f"early_stopping had no effect: solver {solver} was done after 1 step")])
+            warn([("early_stopping", f"early_stopping had no effect: solver {solver} finished after 1 step")])
         if not (self.early_stopping and not validated) and self._option("validation_fraction") not in (0, 0.1):
             other = "with eval_set" if validated else "without early_stopping"
             warn([("validation_fraction", f"validation_fraction has no effect {other}, unless it is 0")])
