@@ -61,11 +61,11 @@ static inline int bench_usage(const char *program, FILE *to)
 {
     fprintf(to,
             "usage: %s [--json] [--quick] [--filter TEXT] [--repeats N] [--threads N]\n"
-            "  --json       one JSON object a line instead of a table\n"
-            "  --quick      small sizes, to see that it runs\n"
-            "  --filter     only cases whose name contains TEXT\n"
-            "  --repeats    timed runs of each case (default 5, at most %d)\n"
-            "  --threads    worker threads (default: all processors)\n",
+            "  --json       print one JSON object per line instead of a table\n"
+            "  --quick      use small sizes, to check that the program runs\n"
+            "  --filter     run only cases whose name contains TEXT\n"
+            "  --repeats    number of timed runs per case (default 5, at most %d)\n"
+            "  --threads    number of worker threads (default: all processors)\n",
             program, (int)BENCH_MOST_REPEATS);
     return to == stdout ? 0 : 2;
 }

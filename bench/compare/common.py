@@ -15,10 +15,10 @@ ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)),
 def options_of(description):
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--json", action="store_true")
-    parser.add_argument("--quick", action="store_true", help="small sizes, to see that it runs")
-    parser.add_argument("--filter", default="", help="only cases whose name contains it")
+    parser.add_argument("--quick", action="store_true", help="small sizes, to check that the program runs")
+    parser.add_argument("--filter", default="", help="run only cases whose name contains FILTER")
     parser.add_argument("--build", default=os.path.join(ROOT, "build"))
-    parser.add_argument("--data", default=os.environ.get("MERCER_DATA"), help="folder that holds mnist/ (default: MERCER_DATA)")
+    parser.add_argument("--data", default=os.environ.get("MERCER_DATA"), help="folder that contains mnist/ (default: MERCER_DATA)")
     return parser.parse_args()
 
 

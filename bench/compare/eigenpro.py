@@ -166,7 +166,7 @@ def main():
     if options.quick:
         data, p = [data[0][:4000], data[1][:4000], data[2], data[3]], 500
     if not options.json:
-        print(f"{'PyTorch beside Mercer, MNIST':<34} {'epochs':>6} {'set-up':>8} {'epoch s':>8} {'all s':>8} {'test %':>8} "
+        print(f"{'PyTorch and Mercer, MNIST':<34} {'epochs':>6} {'set-up':>8} {'epoch s':>8} {'all s':>8} {'test %':>8} "
               f"{'mercer s':>8} {'test %':>8} {'times':>7}")
     for solver, store, most_epochs in (("ep4", True, 5), ("ep4", False, 1), ("ep3", False, 1)):
         if options.filter in f"{solver}{' stored' if store else ''}":

@@ -135,8 +135,8 @@ def table_page(rows):
                 value = printed.accuracy(data, "random", p)
                 lines.append(pages.line(f"p = {p:,}, printed", [(found[0]["bandwidth"], value), (found[-1]["bandwidth"], value)], True))
         events.append(pages.chart("What the bandwidth does", data, "bandwidth, pixels / 255", "test accuracy", lines, log_x=True,
-                                  text="The paper does not say its bandwidth. Random centers: the least-squares optimum of 100, EigenPro 3 as "
-                                       "printed with 1,000. Dotted: the printed numbers."))
+                                  text="The paper does not give the bandwidth. Random centers: the least-squares optimum with 100 centers, EigenPro 3 as "
+                                       "printed with 1,000 centers. Dotted: the printed numbers."))
     return events
 
 

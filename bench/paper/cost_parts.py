@@ -106,15 +106,15 @@ def cost_page(rows):
             work.append([way, *sizes, flops / 1e9, expected / 1e9, f"{flops / expected:.2f}", *growth, setup / 1e9])
             growth = [f"x {held / epochs[base][2]:.2f}", f"x {numbers / formula(way, *base)[1]:.2f}"]
             memory.append([way, *sizes, held / 1e6, 8e-6 * numbers, *growth])
-    text = (f"d = {FEATURES} features, one output, nothing of K(X, Z) kept. Dotted: the paper's table, a kernel value counted as 2 d flops, a "
-            "multiply-add as two, a number as 8 bytes. An epoch of EigenPro 3 has n/m iterations of p(m+s)+s(m+q)+p^2.")
+    text = (f"d = {FEATURES} features, one output, K(X, Z) not cached. Dotted: the paper's table, with 2 d flops per kernel value, 2 flops per "
+            "multiply-add, and 8 bytes per number. An epoch of EigenPro 3 has n/m iterations of p(m+s)+s(m+q)+p^2.")
     return [
         pages.chart("By the number of centers", "flops of an epoch, or of a step of CG", "centers p", "flops", flops_lines, text, False, True, True),
         pages.chart("By the number of centers", "bytes held", "centers p", "bytes", bytes_lines, "", False, True, True),
         pages.table("Work", ["algorithm", "n", "p", "m", "s", "q", "epoch, GFLOP", "formula", "counted / formula", "growth", "formula",
-                             "set-up, GFLOP"], work, f"Growth compared with p = {BASE['p']:,} with the other sizes as they were first."),
+                             "set-up, GFLOP"], work, f"Growth compared with p = {BASE['p']:,} with the initial values of all other sizes."),
         pages.table("Memory", ["algorithm", "n", "p", "m", "s", "q", "held, MB", "formula, MB", "growth", "formula"], memory,
-                    "What is held includes batches, samples, fields and work space, which the table leaves out."),
+                    "The held memory includes batches, samples, fields and work space, which the paper's table omits."),
         planned_table(rows),
     ]
 
@@ -140,11 +140,11 @@ def lemma_page(rows):
             pages.line("measured, 20,000 draws", [(row["problem"], row["variance_measured"]) for row in rows]),
             pages.line("tr(A^-2 K_ZX (I-Q)^2 K_XZ)", [(row["problem"], row["variance_formula"]) for row in rows], dotted=True),
             pages.line("the second form as printed, with n", [(row["problem"], row["variance_printed"]) for row in rows])], percent=False,
-                    log_y=True, text="The first printed form is right, the second needs tr(A^-1) where it has n."),
+                    log_y=True, text="The first printed form is correct; the second has n where tr(A^-1) is correct."),
         pages.chart("The stochastic step", "E |(n/m) h_m - h|^2", "problem", "variance", [
             pages.line("measured, 20,000 batches", [(row["problem"], row["step_variance_measured"]) for row in rows]),
             pages.line("n^2/m (1 - m/n) S^2", [(row["problem"], row["step_variance_formula"]) for row in rows], dotted=True)], percent=False,
-                    log_y=True, text="Batches of 12 of 60 rows. The scaled step has the mean of the full one."),
+                    log_y=True, text="Batches of 12 of 60 rows. The mean of the scaled step is the full step."),
     ]
     body = [[row["problem"], row["bound"], row["printed_bound"], row["limit_error"], row["error_0.95"], row["error_1.05"], row["error_2"],
              row["bias_in_standard_errors"], row["variance_measured"], row["variance_formula"], row["variance_mended"], row["variance_printed"],
@@ -152,7 +152,7 @@ def lemma_page(rows):
     events.append(pages.table("Every problem", ["problem", "bound", "printed bound", "distance to the limit, 200,000 steps", "at 0.95", "at 1.05",
                                                 "at 2", "bias / its standard error", "variance", "formula", "second form, corrected",
                                                 "second form, printed", "step: bias / standard error", "step: variance", "formula"], body,
-                              f"{len(numbers)} problems. Where there is no bias, what is measured of it is about 1 standard error, and rarely above "
+                              f"{len(numbers)} problems. Without a bias, the measured bias is about 1 standard error, and rarely above "
                               "2."))
     return events
 
