@@ -89,7 +89,8 @@ static void report(const bench_options *options, const mercer_context_info *info
     fflush(stdout);
 }
 
-/* Return whether single-row predictions are bitwise identical to those of the whole batch; checks every 7th row. */
+/* Return whether predictions of single rows are bitwise identical to the predictions of the whole batch; checks every
+   7th row. */
 static bool same_bits(job *self, const mercer_matrix *x, const mercer_matrix *f)
 {
     size_t row_bytes = (size_t)f->cols * element_size(f->dtype);

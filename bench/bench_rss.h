@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <sys/resource.h>
 
-/* Return the bytes in a line "NAME:  123 kB" of /proc/self/status; 0 if there is no such line. */
+/* Return the bytes in a line "NAME: 123 kB" of /proc/self/status; 0 if the file has no such line. */
 static inline int64_t bench_rss_line(const char *format)
 {
     FILE *file = fopen("/proc/self/status", "r");

@@ -7,8 +7,9 @@ missing values are kept. All packages use their defaults, except that Mercer's h
 with the search). XGBoost and LightGBM get a data frame with text columns as categories; Mercer gets the files.
 
 tables  test R2, or accuracy and AUC, and processor seconds of training
-`gaps`  the same after 10 % of the cells (training and test, not the target) were emptied at random
-For regressions, also the share of test targets within Mercer's 90 % intervals (--intervals on).
+`gaps`  the same, after a random 10 % of the cells of training and test rows (not of the target) were emptied
+
+For regressions, the output also has the share of test targets within Mercer's 90 % intervals (--intervals on).
 """
 import json
 import os

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """eigenpro.py [--json] [--quick] [--filter TEXT]: compare EigenPro 3 and 4 as plain PyTorch loops with Mercer, on MNIST.
 
-The loops are a direct implementation of the papers: float32 on all cores, distances from a matrix product, kernel values in separate
-passes, projections by EigenPro 2 over the centers. The kernel (Laplace, bandwidth 10 on pixels/255), the data, the number of centers, the
-sample size and the number of eigenpairs are those of Mercer's ep3 and ep4, which are timed in the same run. In cases with "stored", the
-loops keep K(Z, Z) in memory, unlike the published ones. Evaluation is not timed.
+The loops are a direct implementation of the papers: float32 on all cores, distances from a matrix product, kernel
+values in separate passes, projections by EigenPro 2 over the centers. Mercer's ep3 and ep4 are timed in the same run,
+with the same data, kernel (Laplace, bandwidth 10 on pixels/255), centers, sample size and number of eigenpairs. In
+cases with "stored", the loops keep K(Z, Z) in memory, unlike the published loops. Evaluation is not timed.
 
   f = sum_j alpha_j K(., z_j);  E, L: top q eigenpairs of K(X_s, X_s) / s, t the next eigenvalue;  D = (1 - t/L) / L / s
   a batch, g = f(X_m) - Y:      h = K(Z, X_m) g - C E' K(X_s, X_m) g,  C = K(Z, X_s) E D

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """rivals.py [--json] [--quick] [--filter TEXT]: measure accuracy and training time of kernel models of other packages on MNIST, by size.
 
-All models use the same data (60,000 training and 10,000 test images, pixels/255, one-hot targets), a Gaussian kernel of bandwidth 5, and a
-ridge of 0.1 if the model has a ridge. svgp learns the bandwidth, starting from 5. Each package is used in its usual way, on all cores:
+All models use the same data: 60,000 training and 10,000 test images, pixels/255, one-hot targets. All use a Gaussian
+kernel of bandwidth 5, and a ridge of 0.1 if the model has a ridge. svgp learns the bandwidth, starting from 5. Each
+package is used in its usual way, on all cores:
 
   nystroem N centers    scikit-learn: Nystroem features of N random rows, then Ridge (the minimization of Falkon, by a factorization)
   fourier N features    scikit-learn: random Fourier features (RBFSampler), then Ridge

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Tests the fused tensor-core product in isolation: checks sampled rows against a double reference, then times the
- * fused product, and the plain matrix product of the same shape, which is the upper limit of the rate.
+ * fused product. Also times the plain matrix product of the same shape, whose rate is the upper limit.
  *
  *   bench_fused            the shapes of docs/gpu.md; one line of JSON per shape
  *   bench_fused --check    small shapes, every kernel, correctness only

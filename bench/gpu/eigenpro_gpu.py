@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """eigenpro_gpu.py: time EigenPro 3 and 4 as plain PyTorch loops (bench/compare/eigenpro.py) on a GPU, to compare with times.sh.
 
-Samples have the distribution of those of gpu_epoch (40 clusters per class) and are on the GPU, in float32, before the timing starts. Matrix
-products are PyTorch's float32, or TF32 in the lines with "tf32": true. Each case consists of set-up and one epoch. EigenPro 3 runs only at
-the smallest size, where it takes seconds. Prints one line of JSON per case.
+Samples have the same distribution as in gpu_epoch (40 clusters per class). They are on the GPU, in float32, before the
+timing starts. Matrix products are PyTorch's float32, or TF32 in the lines with "tf32": true. Each case consists of
+set-up and one epoch. EigenPro 3 runs only at the smallest size, where it takes seconds. Prints one line of JSON per
+case.
 """
 import json
 import math

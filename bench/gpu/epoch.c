@@ -115,8 +115,8 @@ static int next(void *user, int64_t most, mercer_batch *batch)
         self->room = m, self->count = 0;
         if (!self->targets) return 1;
     }
-    /* Reset only the ones of the previous batch: with many classes, clearing all targets takes longer than training on
-       them. */
+    /* Set only the entries that are 1 in the previous batch to 0: with many classes, clearing all targets takes longer
+       than the training. */
     for (int64_t i = 0; i < self->count; i++) self->targets[i * self->classes + self->all->labels[self->first + i]] = 0;
     for (int64_t i = 0; i < m; i++) self->targets[i * self->classes + self->all->labels[self->next + i]] = 1;
     self->first = self->next, self->count = m;

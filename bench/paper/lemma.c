@@ -6,9 +6,9 @@
  *   a <- a - eta K_ZZ^-1 K_ZX (I - Q) (K_XZ a - y),      Q = E (I - t / Lambda) E', the top q of K_XX = E Lambda E',
  *   A = K_ZX (I - Q) K_XZ,                               limit A^-1 K_ZX (I - Q) y        t the next eigenvalue
  *
- * The step multiplies the error by I - eta K_ZZ^-1 A, whose eigenvalues are those of I - eta L^-1 A L^-T, K_ZZ = L L':
- * it converges if and only if eta < 2 / lmax(L^-1 A L^-T). The paper prints 2 / lmax(A), without K_ZZ. The program
- * computes both bounds and iterates with both steps.
+ * The step multiplies the error by I - eta K_ZZ^-1 A. With K_ZZ = L L', this matrix has the eigenvalues of I - eta L^-1
+ * A L^-T. So the iteration converges if and only if eta < 2 / lmax(L^-1 A L^-T). The paper prints 2 / lmax(A), without
+ * K_ZZ. The program computes both bounds and iterates with both steps.
  *
  * With y = K_XZ a* + xi, E xi = 0, E xi xi' = sigma^2 I, the limit has mean a* and E |a - a*|^2 / sigma^2 = tr(A^-2 B),
  * B = K_ZX (I - Q)^2 K_XZ = A - K_ZX Q (I - Q) K_XZ, hence tr(A^-1) - tr(A^-2 K_ZX Q (I - Q) K_XZ). The paper prints n

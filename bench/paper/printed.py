@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Numbers printed in "Toward Large Kernel Models" (Abedsoltan, Belkin, Pandit; ICML 2023).
 
-The figures of the paper print no numbers. Exact comparisons are possible only with the table of random and k-means centers (Laplace kernel,
-EigenPro 3, bandwidth not given) and with the sizes given in the text of the paper.
+The figures of the paper print no numbers. Exact comparisons are possible only with the sizes given in the text, and
+with the table of random and k-means centers (Laplace kernel, EigenPro 3, bandwidth not given).
 """
 
 # (data, centers) -> accuracy in % for p = 100, 1000, 10000.

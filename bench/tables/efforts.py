@@ -37,7 +37,7 @@ def names(text):
 
 
 def jobs_of(options):
-    """Return the jobs of a run, table by table and split by split: first the fits of Mercer, then those of the packages."""
+    """Return the jobs of a run, table by table and split by split: first the fits of Mercer, then the fits of the packages."""
     jobs = []
     for table in options.tables or TABLES[options.folder]:
         for split in range(options.splits) if options.splits else [FILES]:

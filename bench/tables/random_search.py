@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """random_search.py [--rows N] [--tries N] [--tables LIST] [--seeds N] [--lanes LANES]: compare Mercer's search with random configurations.
 
-From each table N random training rows are used (0: all). Mercer's search has its defaults. A random configuration has a kernel function, a
-preprocessing, learned features with probability 1/2 (without them, a bandwidth of 1/4 to 32 times the median distance), and a ridge of
-1e-8 to 1e-3 per sample; bandwidth and ridge are log-uniform. It is trained with all its rows as centers, on four fifths of the rows, and
-evaluated by squared error on the rest. The best configuration is trained again on all rows. The test rows are scored once for each method.
+From each table N random training rows are used (0: all). Mercer's search has its defaults. A random configuration has a
+kernel function, a preprocessing, and a ridge of 1e-8 to 1e-3 per sample. With probability 1/2, it has learned features;
+otherwise it has a bandwidth of 1/4 to 32 times the median distance. Bandwidth and ridge are log-uniform. It is trained
+with all its rows as centers, on four fifths of the rows, and evaluated by squared error on the rest. The best
+configuration is trained again on all rows. The test rows are scored once for each method.
 
 --lanes 8x2: run 8 configurations at the same time, on 2 processors each. The search runs first, on the number of processors of one lane.
 Prints JSON lines: one for the search, one per configuration, then one per table and seed with the results of both methods. Times are wall

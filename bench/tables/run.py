@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """run.py [--splits LIST] [--packages LIST] [--tables LIST] [--lanes LANES] [--output FOLDER]: compare Mercer with other packages on tables.
 
-The data folder (MERCER_DATA) contains tables/NAME_train.csv.gz and tables/NAME_test.csv.gz with a header and the last column `target`.
-Split 0 is the split of the files; split k draws the same number of test rows at random from both files, with seed k. On each split, every
-package is fitted with its defaults. The other packages are then also fitted with the best of several random configurations. Configurations
-are started until a time budget is used up, by default the seconds of Mercer's fit. They are compared on a fifth of the training rows (R2,
-log loss, or without probabilities AUC or accuracy), and the best configuration is fitted again to all training rows. If the fit with the
-defaults already uses up the budget, its result is used. The test rows are scored once, after all choices.
+The data folder (MERCER_DATA) contains tables/NAME_train.csv.gz and tables/NAME_test.csv.gz with a header and the last
+column `target`. Split 0 is the split of the files; split k draws the same number of test rows at random from both
+files, with seed k. On each split, every package is fitted with its defaults. The other packages are then also fitted
+with the best of several random configurations. Configurations are started until a time budget is used up, by default
+the seconds of Mercer's fit. They are compared on a fifth of the training rows, by R2, log loss, or without
+probabilities AUC or accuracy. The best configuration is fitted again to all training rows. If the fit with the defaults
+already uses up the budget, its result is used. The test rows are scored once, after all choices.
 
 --lanes 1x4,6x2: Mercer runs in one process on 4 processors, and at the same time the other packages run in 6 processes on 2 processors
 each. --stage "OPTIONS" may be repeated: the stages run in order, each with its own --splits, --seeds, --packages, --ways or --budget.

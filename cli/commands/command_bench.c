@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The command bench: measures the speed of this machine, or with "gpu" the speed of one GPU. The command times products
- * K(X, Z) W with X (m, d), Z (p, d) and W (p, c), and in the same run X Z' by BLAS (cuBLAS on a GPU). It also times
- * copies between host and device, and the phases of a training run on synthetic digits. With --phases, the output is
- * instead a timeline of a training run for each kind of solver, from creating the context to writing the file. A
+ * K(X, Z) W, with X (m, d), Z (p, d) and W (p, c). In the same run, it times X Z' by BLAS, or cuBLAS on a GPU. It also
+ * times copies between host and device, and the phases of a training run on synthetic digits. With --phases, the output
+ * is instead a timeline of a training run for each kind of solver, from creating the context to writing the file. A
  * product counts as 2 m p (d + c) operations; on a GPU as 2 m p d, the same as X Z'.
  */
 #include "commands/commands.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Additional tables, charts and images from the log, for instance those of the demonstration. */
+/* Additional tables, charts and images from the log, as written by mercer demo. */
 #include "report/report.h"
 
 #include "cli.h"

@@ -80,7 +80,7 @@ static double place_value(const axis *self, double value)
     return isfinite(pixels) ? fmax(-WIDTH, fmin(2 * WIDTH, pixels)) : self->begin;
 }
 
-/* Sets the range to that of all drawable points; returns false if there are none. */
+/* Sets the range of an axis to the range of all drawable points; returns false if the chart has no drawable points. */
 static bool find_range(const svg_chart *chart, bool of_y, axis *out)
 {
     out->low = INFINITY, out->high = -INFINITY;

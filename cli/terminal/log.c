@@ -14,7 +14,7 @@ struct cli_log {
     int failure; /* errno of the first failed write */
 };
 
-/* Ends an incomplete last line, as left by a killed run, so that the next event starts on its own line. */
+/* If a killed run left an incomplete last line, ends this line, so that the next event starts on a new line. */
 static void end_last_line(FILE *file)
 {
     if (fseek(file, -1, SEEK_END) == 0) {

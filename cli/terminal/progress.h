@@ -50,7 +50,7 @@ void cli_show_plan(const cli_job *job, const mercer_plan *plan, FILE *file);
 json_t *cli_plan_json(const mercer_plan *plan);
 void cli_log_start(cli_log *log, const cli_job *job, int resumed);
 void cli_log_spectrum(cli_log *log, const mercer_trainer *trainer, const mercer_report *report);
-/* Logs tables and charts of the metric that the search learned; nothing if there is none (learned.c). */
+/* Logs tables and charts of the metric that the search learned; nothing without a learned metric (learned.c). */
 void cli_log_learned(cli_log *log, const cli_job *job);
 /* The hyperparameter search (search_text.c): as log events (none if there was no search), and as JSON. */
 void cli_log_search(cli_log *log, const cli_job *job);

@@ -2,7 +2,7 @@
 """Contexts: threads, backend and memory of library calls, and a lock that allows one call at a time.
 
 A process may exit or fork while other threads are inside the library. At exit, objects that such a thread may still use
-are not released, calls that could call back into the finalized interpreter are stopped, and no new calls start. The
+are not released, and no new calls start. Calls that could call back into the finalized interpreter are stopped. The
 child of a fork has none of these threads. It gets new locks, and can use all objects that no thread was modifying.
 """
 

@@ -127,9 +127,9 @@ class Trainer:
     validation : tuple of arrays (X, Y) or (X, Y, sample_weight), optional
         Validation samples, evaluated at the end of every epoch.
     callbacks : callables, optional
-        Each is called with a dict of the progress at the end of every epoch and, if ``progress_seconds`` is set, at
-        this interval during epochs and set-up. ``phase`` is the current phase of set-up, or None during epochs. If a
-        callback returns a true value, training stops cleanly.
+        Each is called with a dict of the progress at the end of every epoch. If ``progress_seconds`` is set, each is
+        also called at this interval during epochs and set-up. ``phase`` is the current phase of set-up, or None during
+        epochs. If a callback returns a true value, training stops cleanly.
     **options
         ``solver, epochs, batch_size, ridge, memory, random_state, checkpoint``, ...: fields of
         ``mercer_train_options`` in the C header mercer.h. None: the default.

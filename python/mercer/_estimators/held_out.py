@@ -2,8 +2,9 @@
 """Predictions of rows that a model was not trained on, and results from them: residuals, calibration, importance.
 
 After a fit, an estimator stores up to SAMPLE_ROWS rows. With eval_set, the rows are held-out rows, which the model
-predicts. Otherwise they are training rows, and copies of the estimator with the hyperparameters of the model are fitted
-to two thirds of the rows and predict the remaining third (3-fold cross-validation; with times, only the latest third).
+predicts. Otherwise they are training rows, which are predicted by 3-fold cross-validation: copies of the estimator,
+with the hyperparameters of the model, are fitted to two thirds of the rows and predict the remaining third. With times,
+only the latest third is predicted.
 """
 
 from __future__ import annotations

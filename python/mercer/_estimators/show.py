@@ -75,7 +75,8 @@ class ShowMixin(Part):
         """Plot predictions of held-out rows, and return the matplotlib axes.
 
         A regressor plots the residuals (target minus prediction) over the predictions, a classifier the calibration:
-        shares of correct predictions by predicted probability. The rows are those of :attr:`feature_importances_`.
+        shares of correct predictions by predicted probability. The rows are the same as for
+        :attr:`feature_importances_`.
         """
         found = self._held_out_results()
         ax = _axes(ax)
