@@ -57,7 +57,7 @@ REFUSALS = [
     (
         lambda: fit(X=FRAME.assign(b=["-", *(str(k % 9) for k in range(1, N))])), ValueError,
         "X, column 'b', row 0: '-' is not a number, but 119 of 120 values are; make it a missing value, or make "
-        "the column a category: missing=['...'] with this text, or columns={'...': 'category'} with this column",
+        "the column a category: missing=['TEXT'] or columns={'COLUMN': 'category'}",
     ),
     (lambda: fit(y=A[:7]), ValueError, "X has 120 rows, but y has 7; they need one row per sample each"),
     (
