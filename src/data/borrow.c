@@ -3,8 +3,8 @@
  * Datasets that borrow their samples from the caller's memory or from another dataset; and functions that give a
  * dataset its own weights, keys, names and schema.
  *
- * A view of another dataset costs O(parts) memory: rows are not copied. It also points to the names and the schema of
- * the other dataset.
+ * A view points to the rows, the names and the schema of another dataset. It copies none of them, so it needs only
+ * O(parts) memory.
  */
 #include "core/matrix.h"
 #include "core/memory.h"
@@ -51,7 +51,7 @@ mercer_status mrc_dataset_copy_schema(mercer_dataset *dataset, const char *text)
 
 /* ---- Views of another dataset ---------------------------------------------------------------------------------- */
 
-/* Copies the list of parts, cut to rows first .. first + rows - 1. */
+/* Copies the list of parts, restricted to rows first .. first + rows - 1. The copied parts borrow their rows. */
 static mercer_status cut_parts(mercer_context *context, mrc_parts *out, const mrc_parts *whole, int64_t first,
                                int64_t rows)
 {
@@ -69,7 +69,8 @@ static mercer_status cut_parts(mercer_context *context, mrc_parts *out, const mr
     return MERCER_OK;
 }
 
-/* Reduces a matrix to a range of rows. One without data, such as synthetic samples, only changes its shape. */
+/* Reduces a matrix to a range of rows. A matrix without data (rows in parts, or synthetic samples) only changes its
+   shape. */
 static void cut_matrix(mercer_matrix *matrix, int64_t first, int64_t rows)
 {
     if (matrix->data) *matrix = mrc_rows(matrix, first, rows);
@@ -83,7 +84,7 @@ mercer_status mrc_dataset_range(mercer_dataset **out, const mercer_dataset *from
     MRC_TRY(allocate_parts(&self, from->context, from));
     self->borrowed = true;
     /* The shallow copy still points to everything that `from` owns. Clear the owning pointers, so that freeing the view
-       releases none of it; x, y, labels and names keep their addresses. */
+       does not free that memory; x, y, labels and names keep their addresses. */
     self->x_memory = self->y_memory = self->label_memory = self->weight_memory = self->key_memory = NULL;
     self->label_text = self->feature_text = self->target_text = self->unused_text = self->schema_text = NULL;
     self->x_parts = self->y_parts = (mrc_parts){0};
@@ -94,7 +95,7 @@ mercer_status mrc_dataset_range(mercer_dataset **out, const mercer_dataset *from
     if (self->labels) self->labels += first;
     if (self->weights) self->weights += first;
     if (self->keys) self->keys += first;
-    /* A generator has no rows to cut: the range only begins later in its sequence. */
+    /* Synthetic samples are not stored: the view begins `first` samples later in the sequence of the generator. */
     self->synth_first += first;
     MRC_TRY(cut_parts(from->context, &self->x_parts, &from->x_parts, first, rows));
     MRC_TRY(cut_parts(from->context, &self->y_parts, &from->y_parts, first, rows));

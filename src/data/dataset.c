@@ -3,8 +3,9 @@
  * Datasets: finding, reading and releasing their rows.
  *
  * Samples are stored in one matrix (x), in a list of parts, or computed by a generator (synth). Targets are class
- * numbers (labels), one matrix (y), or parts of their own, whose boundaries need not be those of the samples.
- * mrc_dataset_fetch handles all of these forms; mrc_dataset_part and mrc_dataset_target need stored samples.
+ * numbers (labels), one matrix (y), or a second list of parts, whose boundaries may differ from the boundaries of the
+ * sample parts. mrc_dataset_fetch handles all of these forms; mrc_dataset_part and mrc_dataset_target need stored
+ * samples.
  */
 #include "data/dataset.h"
 
@@ -31,8 +32,8 @@ void mrc_dataset_free(mercer_dataset *dataset)
 {
     if (!dataset) return;
     mercer_context *context = dataset->context;
-    /* A view owns only its lists of parts. The pointers that are released below are NULL in a view unless it has its
-       own memory. */
+    /* A view owns only its lists of parts. The pointers that are released below are NULL in a view, except for arrays
+       that the view itself allocated. */
     if (dataset->borrowed) {
         mrc_free(context, dataset->x_parts.list);
         mrc_free(context, dataset->y_parts.list);
@@ -122,7 +123,7 @@ void mrc_dataset_hint(const mercer_dataset *dataset, mrc_mapping_hint give, int6
 
 /* ---- Reading ------------------------------------------------------------------------------------------------- */
 
-/* Copies the values of row `from` into row `to` of y, converted to its type. */
+/* Copies the target values of row `from` into row `to` of y, converted to the type of y. */
 static void copy_values(const mercer_dataset *dataset, int64_t from, const mercer_matrix *y, int64_t to)
 {
     const mrc_part *part = dataset->y_parts.count > 0 ? find_part(&dataset->y_parts, from) : NULL;
@@ -156,7 +157,7 @@ void mrc_dataset_fetch(const mercer_dataset *dataset, const int64_t *rows, int64
             continue;
         }
         /* Neighboring rows are usually in one part, so search only if a row is outside of the previous part. The
-           initial part is empty, so the first row is always searched. */
+           initial part is empty, so the first row always causes a search. */
         if (from < part.first || from >= part.first + part.rows.rows) part = mrc_dataset_part(dataset, from);
         memcpy(mrc_row(x, i), mrc_row(&part.rows, from - part.first), bytes);
         if (y) mrc_dataset_target(dataset, from, y, i);

@@ -3,12 +3,13 @@
  * data: samples and targets, read from files and delivered in batches.
  *
  * files/ finds and reads files, table/ reads delimited text, schema/ turns columns of tables into features, synth/
- * computes samples, prepare/ has preprocessing and augmentation, stream/ has the order of samples. This folder opens
- * and writes datasets, and copies or views parts of them.
+ * computes samples, prepare/ has preprocessing and augmentation, stream/ has the order of samples. The files in this
+ * folder itself open and write datasets, and copy or view parts of them.
  *
- * A dataset has n samples of d features, stored (in memory or mapped from files) or computed on read, and targets. The
- * rows of one file are one matrix; the rows of several files are not joined, but kept as a list of parts. All reading
- * goes through mrc_dataset_fetch, which neither allocates nor fails, so that a background thread may call it.
+ * A dataset has n samples of d features, and their targets unless the task is unlabeled. Samples are stored (in memory
+ * or mapped from files) or computed when they are read. The rows of one file are one matrix; the rows of several files
+ * are not joined, but kept as a list of parts. All reading goes through mrc_dataset_fetch, which neither allocates nor
+ * fails, so that a background thread may call it.
  */
 #ifndef MRC_DATA_DATASET_H
 #define MRC_DATA_DATASET_H
@@ -43,7 +44,8 @@ struct mercer_dataset {
     int64_t rows, features, outputs;
     mercer_dtype dtype;
     mercer_matrix x; /* (rows, features); data is NULL if synthetic or in parts */
-    /* (rows, outputs) f32 or f64 targets; data is NULL if in parts; all fields 0 unless values are stored */
+    /* (rows, outputs) targets in f32 or f64; data is NULL if they are in parts; all fields are 0 if targets are
+       classes, absent or synthetic */
     mercer_matrix y;
     mercer_matrix on_device; /* copy of x on the context's device, owned by the caller; data is NULL if there is none */
     int32_t *labels;         /* (rows) class numbers; NULL unless classification with stored labels */
@@ -60,8 +62,8 @@ struct mercer_dataset {
     const char *schema;               /* schema that encoded the table (data/schema); NULL if there is none */
     int64_t left_out;                 /* number of rows left out because they have no target */
 
-    /* Memory of the views above, released by mrc_dataset_free. If `borrowed`, mappings, memory of parts and synthetic
-       samples belong to another dataset and are not released. */
+    /* Memory of the arrays and matrices above, released by mrc_dataset_free. If `borrowed`, mappings, memory of parts
+       and synthetic samples belong to another dataset and are not released. */
     bool borrowed;
     bool spilled; /* x_map is a temporary file; its pages are released after they are read */
     mrc_mapping x_map, y_map;
@@ -81,7 +83,7 @@ void mrc_dataset_fetch(const mercer_dataset *dataset, const int64_t *rows, int64
 /* Writes the target of one stored sample into row i of y. */
 void mrc_dataset_target(const mercer_dataset *dataset, int64_t row, const mercer_matrix *y, int64_t i);
 
-/* Returns the part that contains stored sample `row`, in place; borrowed. */
+/* Returns the part that contains stored sample `row`. The part borrows the memory of the dataset. */
 mrc_part mrc_dataset_part(const mercer_dataset *dataset, int64_t row);
 /* Returns whether samples are read from a mapped file on access. */
 bool mrc_dataset_is_mapped(const mercer_dataset *dataset);
@@ -99,14 +101,15 @@ void mrc_parts_free(mercer_context *context, mrc_parts *parts);
 mercer_status mrc_dataset_open(mercer_dataset **out, mercer_context *context, const mercer_dataset_options *options);
 /* Copies rows rows[0 .. count - 1], which must be in range, into a new dataset in memory. */
 mercer_status mrc_dataset_take(mercer_dataset **out, const mercer_dataset *from, const int64_t *rows, int64_t count);
-/* Makes a view of rows first .. first + rows - 1, in the same files and memory: `from` must outlive it. For synthetic
-   samples the range may go beyond from->rows. */
+/* Makes a view of rows first .. first + rows - 1, in the same files and memory: `from` must outlive the view. For
+   synthetic samples the range may go beyond from->rows. */
 mercer_status mrc_dataset_range(mercer_dataset **out, const mercer_dataset *from, int64_t first, int64_t rows);
-/* Makes a dataset of arrays, which must have been checked. It borrows the arrays and copies names and schema. */
+/* Makes a dataset of arrays, which must have been checked. The dataset borrows the arrays and copies names and
+   schema. */
 mercer_status mrc_dataset_from_arrays(mercer_dataset **out, mercer_context *context,
                                       const mercer_dataset_arrays *arrays);
-/* Makes a dataset of columns in memory, encoded by `schema`, or by a schema found from the columns if it is NULL. count
-   and rows must be at least 1. */
+/* Makes a dataset of columns in memory, encoded by `schema`. If `schema` is NULL, a schema is inferred from the
+   columns. count and rows must be at least 1. */
 mercer_status mrc_dataset_from_columns(mercer_dataset **out, mercer_context *context,
                                        const mercer_table_column *columns, int64_t count, int64_t rows,
                                        const char *schema);
@@ -120,7 +123,7 @@ mercer_status mrc_dataset_copy_names(mercer_dataset *dataset, const char *const 
 /* Copies a schema's text into the dataset. Does nothing if text is NULL. */
 mercer_status mrc_dataset_copy_schema(mercer_dataset *dataset, const char *text);
 
-/* Schema, names and sizes that samples must match to have the same features and classes. */
+/* Schema, names and sizes that a dataset must match, for example those of the model that is to predict it. */
 typedef struct mrc_sample_form {
     const char *whose;                /* owner of the form in messages, such as "the model" */
     const char *schema;               /* NULL: none */
@@ -128,9 +131,9 @@ typedef struct mrc_sample_form {
     const char *const *labels;        /* (outputs) class names, or NULL */
     int64_t features, outputs;
 } mrc_sample_form;
-/* Checks that the dataset, `what` in messages, matches the form: schema, column names and classes are compared if both
-   have them. Fails with MERCER_ERROR_MISMATCH, or with MERCER_ERROR_SHAPE for another number of features. Samples that
-   were not read from a table are features already and need no schema. */
+/* Checks that the dataset (`what` in messages) matches the form. Schemas must be equal, but samples that were not read
+   from a table are features already and need no schema. Column names and class names are compared if both have them.
+   Fails with MERCER_ERROR_MISMATCH, or with MERCER_ERROR_SHAPE if the number of features differs. */
 mercer_status mrc_dataset_check_form(mercer_context *context, const mercer_dataset *data, const char *what,
                                      const mrc_sample_form *form);
 

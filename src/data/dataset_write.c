@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Writes NPY files and tables, atomically and in blocks of rows, because the data may be larger than memory, or
-   computed. */
+/* Writes datasets to NPY files and tables. Files are written atomically, and in blocks of rows, because the data may be
+   larger than memory. */
 #include "core/matrix.h"
 #include "core/memory.h"
 #include "core/spec.h"
@@ -13,7 +13,7 @@
 
 enum { BUFFER_BYTES = 1 << 16, NUMBER_CHARS = 40 };
 
-/* Separated text, written through a buffer. */
+/* Delimited text, written through a buffer. */
 typedef struct text_writer {
     mercer_context *context;
     mrc_writer *to; /* borrowed */
@@ -109,8 +109,8 @@ static const char *descr_of(mercer_dtype dtype)
     return "";
 }
 
-/* Writes an NPY header, version 1.0. Spaces before the final newline align the data to 64 bytes, so that they can be
-   mapped. */
+/* Writes an NPY header, version 1.0. Spaces before the final newline align the data to 64 bytes, so that readers can
+   map the data. */
 static mercer_status write_header(mrc_writer *writer, const char *descr, const char *shape)
 {
     static const uint8_t mark[] = {0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0};
@@ -159,8 +159,8 @@ static void sample_shape(const mercer_dataset *dataset, char *out, size_t size)
         snprintf(out, size, "%lld, %lld, %lld, %lld", n, h, w, c);
 }
 
-/* Storage of targets in an NPY file: as values, or as class names, which are integers if all names are, else
-   strings. */
+/* Storage of targets in an NPY file: values, or class names. Class names are stored as integers if all of them are
+   integers, else as strings. */
 typedef struct target_form {
     const char *descr;
     char text_descr[32];
@@ -182,8 +182,8 @@ static bool is_integer_name(const char *name, int64_t *value)
     return true;
 }
 
-/* Decodes UTF-8 into 32-bit characters. Returns their number, or -1 if the text is not UTF-8. out may be NULL. Lead
-   bytes that cannot occur are refused (0xc0, 0xc1, and those above 0xf4), but not every overlong form. */
+/* Decodes UTF-8 into 32-bit characters. Returns their number, or -1 if the text is not UTF-8. out may be NULL. Refuses
+   lead bytes that never occur in UTF-8 (0xc0, 0xc1, above 0xf4), but not all overlong forms. */
 static int64_t decode(const char *text, uint32_t *out)
 {
     int64_t count = 0;
@@ -248,8 +248,8 @@ typedef struct block {
     uint8_t *names;
 } block;
 
-/* Allocates a block of rows that takes about BLOCK_BYTES. All its parts share one allocation. Every part begins at a
-   multiple of 8 bytes; the last 8 bytes per row are for the class number. */
+/* Allocates a block of rows that takes about BLOCK_BYTES. Samples, targets, names and class numbers share one
+   allocation. Each array begins at a multiple of 8 bytes; class numbers get 8 bytes per row. */
 static mercer_status open_block(const mercer_dataset *dataset, mrc_scope *scope, const target_form *form,
                                 mercer_dtype values, block *out)
 {
@@ -334,7 +334,7 @@ static mercer_status write_blocks(const mercer_dataset *dataset, const target_fo
     return MERCER_OK;
 }
 
-/* Writes what precedes the samples: an NPY header, or a line with the names of the features if they have names. */
+/* Writes what precedes the samples: an NPY header, or in a table the line of feature names if the dataset has them. */
 static mercer_status begin_samples(output *to, const mercer_dataset *dataset)
 {
     char shape[128];
@@ -399,8 +399,8 @@ mercer_status mrc_dataset_write(const mercer_dataset *dataset, const mrc_dataset
     MRC_TRY(open_output(&to, dataset->context, samples));
     if (targets) MRC_TRY(open_output(&targets_to, dataset->context, targets));
     MRC_TRY(write_both(dataset, &form, &part, &to, targets ? &targets_to : NULL));
-    /* Commit the targets first: if only one file appears, samples without targets are the worse case. Neither file
-       appears before both are complete. */
+    /* Both files are complete. Commit the targets first: if the second commit fails, targets without samples do less
+       harm than samples without targets. */
     if (targets) MRC_TRY(mrc_writer_commit(&targets_to.writer));
     return mrc_writer_commit(&to.writer);
 }

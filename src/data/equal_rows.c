@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Equal rows, found by hashing (equal_rows.h). Threads hash a block of rows, and then one thread inserts the hashes
-   into a table in the order of the rows. The numbers of distinct rows therefore do not depend on the number of
+   into a table in the order of the rows. The numbering of the distinct rows therefore does not depend on the number of
    threads. */
 #include "data/equal_rows.h"
 
@@ -14,7 +14,7 @@
 #include <string.h>
 #include <xxhash.h>
 
-/* BLOCK: rows whose hashes are computed at a time, in pieces of EACH rows by several threads. */
+/* BLOCK: rows per parallel loop; EACH: rows per task of the loop; FIRST_SLOTS: initial size of the hash table. */
 enum { BLOCK = 4096, EACH = 128, FIRST_SLOTS = 1024 };
 
 typedef struct hashed_row {
@@ -22,8 +22,8 @@ typedef struct hashed_row {
     int64_t place; /* index of the row in the list that was hashed */
 } hashed_row;
 
-/* The distinct rows among those seen so far, in the order of first occurrence, and a hash table with open addressing,
-   at most half full. */
+/* The distinct rows so far, in the order of first occurrence, and a hash table of their indices. The table uses open
+   addressing and is at most half full. */
 typedef struct distinct_rows {
     mercer_context *context;
     hashed_row *list; /* (count) */
@@ -37,7 +37,7 @@ static void close_distinct(distinct_rows *self)
     MRC_FREE_ALL(self->context, self->list, self->slots);
 }
 
-/* Orders by hash. */
+/* Compares two rows by their hashes, for qsort. */
 static int compare_hashes(const void *a, const void *b)
 {
     const hashed_row *left = a, *right = b;
@@ -58,15 +58,15 @@ static void clear_signs(const mercer_matrix *row)
         halves[j] = halves[j] == HALF_SIGN ? 0 : halves[j];
 }
 
-/* Rows that are hashed in parallel. */
+/* Arguments and results of a parallel loop that hashes rows. A place is an index into the list of rows. */
 typedef struct hashing {
     const mercer_dataset *data;
-    const int64_t *rows; /* listed rows, or NULL: the row numbers are the places */
-    /* first and count: places in the current block; targets: doubles in front of the features in a buffer, for targets
-       and key; row_bytes: bytes of a buffer that are hashed */
+    const int64_t *rows; /* row number at each place; NULL: place i is row i */
+    /* first: first place of the current block; count: rows of the block; targets: number of doubles (targets and key)
+       before the features in a buffer; row_bytes: bytes hashed per row */
     int64_t first, count, targets, row_bytes;
     bool with_targets;
-    char *buffers;         /* (threads) a row with its targets */
+    char *buffers;         /* (threads) one row each: targets, key, features */
     hashed_row out[BLOCK]; /* (count) */
 } hashing;
 
@@ -127,7 +127,7 @@ static mercer_status reserve_rows(distinct_rows *self)
     return MERCER_OK;
 }
 
-/* Hashes the listed rows. id[i] is the number of row i among the distinct rows. */
+/* Hashes the listed rows, and sets id[i] to the number of listed row i among the distinct rows. */
 static mercer_status number_rows(distinct_rows *self, hashing *job, int64_t count, int64_t *id)
 {
     const mercer_dataset *data = job->data;
@@ -151,7 +151,7 @@ static mercer_status number_rows(distinct_rows *self, hashing *job, int64_t coun
     return mrc_dataset_check(data);
 }
 
-/* Finds the distinct rows. out->context is set; the caller closes *out, also after a failure. */
+/* Finds the distinct rows. The caller has set out->context, and closes *out, also after a failure. */
 static mercer_status find_distinct(distinct_rows *out, const mercer_dataset *data, const int64_t *rows, int64_t count,
                                    bool with_targets, int64_t *id)
 {
@@ -212,7 +212,7 @@ mercer_status mrc_merge_rows(const mercer_dataset *data, int64_t *rows, double *
 {
     MRC_OWNED(close_distinct) distinct_rows found = {.context = data->context};
     int64_t *id;
-    double *sums; /* (rows) total weight, at the first of equal rows */
+    double *sums; /* (rows) total weight of equal rows, at the index of the first */
     MRC_SCOPE(scope, data->context);
     MRC_TRY(mrc_scope_alloc(&scope, &id, data->rows, sizeof *id, "row numbers"));
     MRC_TRY(mrc_scope_alloc_zero(&scope, &sums, data->rows, sizeof *sums, "weights of samples"));
@@ -220,7 +220,7 @@ mercer_status mrc_merge_rows(const mercer_dataset *data, int64_t *rows, double *
     *count = 0;
     if (!found.list) return MERCER_OK; /* there are no rows */
     for (int64_t i = 0; i < data->rows; i++) sums[found.list[id[i]].place] += data->weights ? data->weights[i] : 1;
-    /* Sorting breaks the relation of `id` to the list, so the weights were added before. */
+    /* The weights had to be added before sorting, because `id` refers to positions in the unsorted list. */
     qsort(found.list, (size_t)found.count, sizeof *found.list, compare_hashes);
     for (int64_t i = 0; i < found.count; i++) {
         int64_t row = found.list[i].place;

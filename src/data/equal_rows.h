@@ -6,8 +6,8 @@
  *
  * Rows are equal if their features (and targets and keys, if requested) have the same values; -0 equals 0. They are
  * compared by 128-bit hashes: for n rows the probability that two distinct rows are mistaken for equal is below n^2 /
- * 2^128, which is 10^-22 for 10^8 rows. Cost: one read of the rows, 40 to 80 bytes per
- * distinct row for a hash table, and for merging a sort of the distinct hashes and 16 bytes per row.
+ * 2^128, which is 10^-22 for 10^8 rows. Cost: the rows are read once, and the hash table takes 40 to 80 bytes per
+ * distinct row. Merging also sorts the hashes of the distinct rows and takes 16 bytes per row.
  */
 #ifndef MRC_DATA_EQUAL_ROWS_H
 #define MRC_DATA_EQUAL_ROWS_H
@@ -27,9 +27,10 @@ mercer_status mrc_row_units(const mercer_dataset *data, const int64_t *rows, int
    rows. */
 mercer_status mrc_first_times(const mercer_dataset *data, double *times);
 
-/* Finds the rows with distinct features, targets and keys and a positive total weight, ordered by a hash, so that the
-   result depends only on the content of the rows, not on their order. rows (data->rows) gets the *count first rows of
-   each, weights (data->rows) their total weights. */
+/* Merges rows with equal features, targets and keys, and drops merged rows whose total weight is not positive. The
+   *count merged rows are ordered by a hash, so that the result depends only on the content of the rows, not on their
+   order. rows[i] is the first of the rows that merged row i stands for, weights[i] their total weight. Both arrays have
+   space for data->rows elements. */
 mercer_status mrc_merge_rows(const mercer_dataset *data, int64_t *rows, double *weights, int64_t *count);
 
 #endif

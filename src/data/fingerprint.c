@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Fingerprint of a dataset: XXH3 of its shape, its samples (if large, of evenly spaced blocks), its targets and its
- * class names. Weights, keys, names of columns and the schema are not included.
+ * Fingerprint of a dataset: XXH3 of its shape, its samples (only evenly spaced blocks if they are large), its targets
+ * and its class names. Weights, keys, names of columns and the schema are not included.
  *
  * The hash does not depend on how rows are stored: in one matrix, in parts, or with padding. Streaming and one-shot
- * XXH3 give the same value, so each form uses whichever needs no copy. Numbers are hashed in the byte order of the
- * machine.
+ * XXH3 give the same value, so each form of storage uses the variant that needs no copy. Numbers are hashed in the byte
+ * order of the machine.
  */
 #include "core/matrix.h"
 #include "core/memory.h"
@@ -14,7 +14,8 @@
 #include <string.h>
 #include <xxhash.h>
 
-/* Samples of up to WHOLE_BYTES are hashed completely, in about 0.1 s; of larger data, 4 MiB in evenly spaced blocks. */
+/* Samples of up to WHOLE_BYTES are hashed completely, in about 0.1 s. Of larger samples, BLOCKS evenly spaced blocks
+   are hashed, 4 MiB in total. */
 enum { BLOCKS = 64, BLOCK_BYTES = 1 << 16, WHOLE_BYTES = 1 << 30 };
 
 /* Hashes data with the previous hash as the seed, so that the result depends on all data so far. */
@@ -31,7 +32,8 @@ typedef struct stored {
     int64_t most;        /* largest size in bytes that is hashed completely */
 } stored;
 
-/* Hashes bytes at .. at + bytes - 1 of rows of `row` bytes each, which are `stride` bytes apart. */
+/* Hashes bytes at .. at + bytes - 1 of a matrix whose rows have `row` bytes and begin `stride` bytes apart. Padding
+   does not count in these offsets. */
 static uint64_t mix_apart(uint64_t hash, const stored *rows, int64_t row, int64_t stride, int64_t at, int64_t bytes)
 {
     const char *data = rows->whole->data;
@@ -87,7 +89,8 @@ static uint64_t mix_stored(uint64_t hash, const mercer_dataset *dataset, XXH3_st
     return mix_range(hash, &y, 0, dataset->rows * dataset->y.cols * mrc_dtype_size(dataset->y.dtype));
 }
 
-/* Synthetic samples: hashes some rows with their targets, which identify the sequence and its first sample. */
+/* Hashes some synthetic samples with their targets. These values identify the sequence and the dataset's first sample
+   in it. */
 static mercer_status mix_computed(uint64_t *hash, const mercer_dataset *dataset)
 {
     int64_t row = dataset->features * mrc_dtype_size(dataset->dtype), count = mrc_min(dataset->rows, BLOCKS);

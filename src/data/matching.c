@@ -25,7 +25,7 @@ static bool is_table(const mercer_dataset *data)
     return false;
 }
 
-/* Checks that both have the same schema, or that samples without one did not come from a table. */
+/* Checks that the dataset and the form have the same schema. Samples that were not read from a table need none. */
 static mercer_status check_schema(mercer_context *context, const mercer_dataset *data, const char *what,
                                   const mrc_sample_form *form)
 {

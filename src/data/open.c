@@ -66,7 +66,7 @@ static mercer_status open_both(mrc_opening *self)
         return mrc_fail(self->context, MERCER_ERROR_SHAPE, "%s: %lld features, but the model was trained on %lld",
                         self->options->x, (long long)dataset->features, (long long)self->options->column_count);
     if (self->options->y && task != MERCER_TASK_UNLABELED) MRC_TRY(mrc_open_targets(self));
-    /* No reader has set a task if there are no targets. */
+    /* The task is still AUTO if no targets were read. */
     if (dataset->task == MERCER_TASK_AUTO) {
         if (task == MERCER_TASK_CLASSIFICATION || task == MERCER_TASK_REGRESSION)
             return mrc_fail(self->context, MERCER_ERROR_ARGUMENT,

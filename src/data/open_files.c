@@ -3,7 +3,7 @@
  * The files of a dataset: one, or several whose rows are concatenated.
  *
  * Samples (open.c) and targets (open_targets.c) both open their files here. Rows are numbered over all files in the
- * order of their names. A slice may begin and end inside of any file, and files without rows in it become no part.
+ * order of their names. A slice may begin and end inside any file. A file without rows in the slice gets no part.
  */
 #include "core/clock.h"
 #include "core/matrix.h"
@@ -26,7 +26,7 @@ mercer_status mrc_slice_resolve(mrc_slice *slice, mercer_context *context, const
                     name, (long long)slice->first, (long long)mrc_max(slice->rows, 1), (long long)total);
 }
 
-/* By default, half of the memory that is free at this moment may be used. */
+/* The default budget is half of the memory that is free at this moment. */
 mrc_budget mrc_budget_of(const mercer_dataset_options *options)
 {
     return (mrc_budget){.allowed = options->memory > 0 ? options->memory : mrc_free_memory() / 2,
@@ -135,8 +135,8 @@ static mercer_status common_dtype(const mrc_files *self, const mrc_slice *slice,
     return MERCER_OK;
 }
 
-/* Makes a part that owns the memory of its rows: converted values, or the mapping and memory of the input. The input
-   loses what moves into the part, so that mrc_files_close does not release it. */
+/* Makes a part that owns the memory of its rows: converted values, or the mapping and memory of the input. Mapping and
+   memory move from the input to the part, so that mrc_files_close does not release them. */
 static mercer_status make_part(mrc_part *out, const mrc_array *array, mrc_input *input, int64_t first, int64_t rows,
                                mercer_dtype dtype)
 {
@@ -175,6 +175,6 @@ void mrc_parts_finish(mercer_context *context, mrc_parts *parts, mercer_matrix *
     *matrix = last->rows;
     *map = last->map;
     *memory = last->memory;
-    parts->count = 0; /* *map and *memory own its rows now */
+    parts->count = 0; /* *map and *memory now own the rows of the part */
     mrc_parts_free(context, parts);
 }

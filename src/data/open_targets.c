@@ -3,8 +3,8 @@
  * Targets in separate files: classes are collected, values are used in place where possible.
  *
  * Target i belongs to sample i of all files together. The files must therefore have one target for each sample in the
- * files of samples, even if only a slice of them is read. Integers in one column are collected unless the caller asked
- * for regression, because they may be classes; mrc_targets_finish decides.
+ * files of samples, even if only a slice is read. Integers in one column are collected unless the caller asked for
+ * regression, because they may be classes; mrc_targets_finish decides.
  */
 #include "core/matrix.h"
 #include "data/opening.h"
@@ -74,7 +74,7 @@ static const char *name_of_row(const mrc_files *files, int64_t row)
     return files->names.list[k];
 }
 
-/* Uses arrays as values, in place where possible, after checking that they are finite. */
+/* Uses arrays as target values, in place where possible. Fails if a value is not finite. */
 static mercer_status take_values(mrc_opening *self, mrc_files *files)
 {
     mercer_dataset *dataset = self->dataset;
@@ -109,8 +109,8 @@ static mercer_status open_arrays(mrc_opening *self, mrc_files *files)
     return classes ? collect_arrays(self, files) : take_values(self, files);
 }
 
-/* Reads targets from text files. A reader stores several columns in the dataset itself, so have_targets is then
-   false. */
+/* Reads targets from text files. If there are several target columns, the reader stores them in the dataset and leaves
+   have_targets false. */
 static mercer_status open_text(mrc_opening *self, const mrc_files *files)
 {
     MRC_OWNED(mrc_reading_close) mrc_reading reading = mrc_opening_reading(self, files);

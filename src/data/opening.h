@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Shared by opening samples and opening targets: the files of a name, and arrays whose rows are concatenated. */
+/* Declarations shared by open.c and open_targets.c: finding and opening the files of a name, and concatenating the rows
+   of array files. */
 #ifndef MRC_DATA_OPENING_H
 #define MRC_DATA_OPENING_H
 
 #include "data/files/array.h"
 #include "data/files/readers.h"
 
-enum { MRC_NAME_SEPARATOR = 0x1f }; /* between several names in one text: the unit separator of ASCII */
+enum { MRC_NAME_SEPARATOR = 0x1f }; /* separates several names in one string: the ASCII unit separator */
 
 typedef struct mrc_names {
     const char **list; /* (count) paths; list and strings are one allocation */
@@ -14,11 +15,12 @@ typedef struct mrc_names {
 } mrc_names;
 
 /*
- * Finds the files of `name`: the file of exactly that name if it exists, else, if the last component has wildcards
- * (* ? [...]), the matching files of the folder; hidden files match only if the pattern begins with a dot. Numbers
- * inside names are compared as numbers, so part-2 comes before part-10. Several names and patterns with separators
- * stand for all their files, in that order. MERCER_ERROR_MISSING if nothing matches.
- * mrc_names_free releases the list, also after a failure.
+ * Finds the files of `name`: the file of exactly that name if it exists, else, if the last component has wildcards (* ?
+ * [...]), the matching files of the folder; hidden files match only if the pattern begins with a dot. Numbers inside
+ * names are compared as numbers, so part-2 comes before part-10. If `name` is several names or patterns with
+ * separators, the list has the files of each in this order. A name without wildcards is listed even if the file does
+ * not exist. Fails with MERCER_ERROR_MISSING if a pattern matches no file. mrc_names_free releases the list, also after
+ * a failure.
  */
 mercer_status mrc_names_find(mrc_names *out, mercer_context *context, const char *name);
 void mrc_names_free(mercer_context *context, mrc_names *names);
@@ -28,7 +30,7 @@ typedef struct mrc_opening {
     const mercer_dataset_options *options;
     /* dataset that is being filled; NULL if only the files are opened (table/column_texts.c) */
     mercer_dataset *dataset;
-    /* memory limit for samples and targets together; every mrc_input has a pointer to it, so the struct must not
+    /* memory limit for samples and targets together; every mrc_input points to this field, so the struct must not
        move */
     mrc_budget budget;
     mrc_slice slice; /* range of samples, counted over all files */
@@ -37,7 +39,7 @@ typedef struct mrc_opening {
 /* Returns the memory budget that the options allow. */
 mrc_budget mrc_budget_of(const mercer_dataset_options *options);
 
-/* The files of one name, in order. */
+/* The files that one name or pattern stands for, in order. */
 typedef struct mrc_files {
     mercer_context *context;
     const char *name; /* as given by the caller; borrowed */
@@ -50,7 +52,8 @@ typedef struct mrc_files {
 /* Opens all files of a name and finds their format. The caller must close them even if this fails. */
 mercer_status mrc_files_open(mrc_files *out, mrc_opening *opening, const char *name, const char *format, bool targets);
 void mrc_files_close(mrc_files *files);
-/* Returns the input of a reader for these files. mrc_reading_close releases the targets that it has collected. */
+/* Returns the input of a reader for these files. mrc_reading_close releases the targets that the reader has
+   collected. */
 mrc_reading mrc_opening_reading(const mrc_opening *opening, const mrc_files *files);
 void mrc_reading_close(mrc_reading *reading);
 /* Moves the collected targets into the dataset, as classes or values. */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Collection of targets. A hash table finds the distinct ones while they are read.
+ * Collection of targets. A hash table finds the distinct targets during reading.
  *
- * Readers add targets in the order of the rows and do not need to know whether they are classes. Two lists are filled
- * in parallel: values, for regression, and indices of distinct targets, for classes. When all targets have been read,
- * mrc_targets_finish moves one of the lists into the dataset. Cost: one hash per target, 12 bytes per row, and at most
- * MRC_MOST_CLASSES distinct targets.
+ * Readers add targets in the order of the rows and do not need to know whether targets are classes. Two lists are
+ * filled in parallel: values, for regression, and indices of distinct targets, for classes. When all targets have been
+ * read, mrc_targets_finish moves one of the lists into the dataset. Cost: one hash per target, 12 bytes per row, and at
+ * most MRC_MOST_CLASSES distinct targets.
  */
 #include "data/targets.h"
 
@@ -25,8 +25,9 @@
 /* SLOTS: about three times MRC_MOST_CLASSES, so that the hash table stays sparse. AUTO_OCCURRENCES: numbers in text are
    classes only if each occurs at least this often on average. */
 enum { SLOTS = 1 << 15, AUTO_OCCURRENCES = 3, NUMBER_CHARS = 32 };
-/* FEW_NAMES: names are mistakes if fewer than 1 target in FEW_NAMES is a name and the others are many distinct numbers.
-   NAMED_ROWS: from this number of rows on, names are not classes if more than half of the targets are distinct. */
+/* FEW_NAMES: names count as mistakes if fewer than 1 target in FEW_NAMES is a name and the other targets are many
+   distinct numbers. NAMED_ROWS: from this number of rows on, names are not classes if more than half of the targets are
+   distinct. */
 enum { FEW_NAMES = 20, NAMED_ROWS = 50 };
 
 /* ---- Collecting ---------------------------------------------------------------------------------------------- */
@@ -105,8 +106,8 @@ static int32_t *find_slot(const mrc_targets *self, const char *text, int64_t len
     }
 }
 
-/* The capacity is the number of rows that a first pass has counted. A file that grew since then must not overflow
-   it. */
+/* Fails because a file has more targets than the first pass counted. The arrays have only the capacity for that
+   count. */
 static mercer_status fail_room(const mrc_targets *self)
 {
     return mrc_fail(self->context, MERCER_ERROR_INTERNAL, "%s: the number of targets changed while reading",
@@ -121,8 +122,8 @@ mercer_status mrc_targets_again(mrc_targets *self, int32_t entry)
     return MERCER_OK;
 }
 
-/* Adds a target, as a name or a value, and finds or creates its class unless there are too many. From then on only
-   values are recorded, and `classes` is no longer valid. */
+/* Adds a target, as a name or a value, and finds or creates its class unless there are too many classes. From then on
+   only values are recorded, and `classes` is no longer valid. */
 static mercer_status add_target(mrc_targets *self, const char *text, int64_t length, double value, int64_t place)
 {
     if (self->rows == self->room) return fail_room(self);
@@ -176,9 +177,9 @@ static mercer_status add_name(mrc_targets *self, const char *text, int64_t lengt
     return add_target(self, text, length, NAN, place);
 }
 
-/* Adds a number in the notation that was found. The names of the first pass fit it, up to the first MRC_MOST_CLASSES
-   distinct targets. It fails for later strings that do not fit, and for plain numbers that the notation excludes, such
-   as 1.5 with a decimal comma. */
+/* Adds a number in the notation that mrc_targets_find_notation found. This notation fits the first MRC_MOST_CLASSES
+   distinct targets. Fails for later strings that do not fit, and for plain numbers that the notation excludes, such as
+   1.5 with a decimal comma. */
 static mercer_status add_amount(mrc_targets *self, const char *text, int64_t length, int64_t place)
 {
     char where[64], excerpt[MRC_EXCERPT_CHARS], notation[MRC_NOTATION_CHARS];
@@ -248,7 +249,7 @@ static mercer_status open_naming(mrc_targets *self, mrc_scope *scope, naming *ou
     int64_t n = self->count;
     int64_t each = sizeof(named) + NUMBER_CHARS + sizeof(char *) + sizeof(mrc_target_class *);
     MRC_TRY(mrc_scope_alloc(scope, &out->list, n, each, "names of classes"));
-    /* One allocation for all arrays. Those of pointers come first, so that they are aligned; text needs no
+    /* All arrays share one allocation. Arrays with pointers come first, so that they are aligned; text needs no
        alignment. */
     out->names = (const char **)(out->list + n);
     out->sorted = (mrc_target_class **)(out->names + n);
@@ -263,7 +264,7 @@ static mercer_status open_naming(mrc_targets *self, mrc_scope *scope, naming *ou
 }
 
 /* Numbers the classes in the order of their values or names, and copies the names into the dataset. If at least one
-   class is a name, numbers among them are compared by their printed text. */
+   class is a name, numbers are compared as text, too. */
 static mercer_status number_found(mrc_targets *self, mercer_dataset *dataset)
 {
     naming work;
@@ -314,7 +315,7 @@ static mercer_status number_listed(mrc_targets *self, const mrc_target_wish *wis
     return mrc_copy_texts(self->context, &dataset->label_text, wish->labels, wish->label_count);
 }
 
-/* Makes the targets classes of the dataset. Each entry of `classes` changes from an index of a distinct target to a
+/* Stores the targets in the dataset as classes. Each entry of `classes` changes from an index of a distinct target to a
    class number, and the list moves into the dataset. */
 static mercer_status settle_classes(mrc_targets *self, const mrc_target_wish *wish, mercer_dataset *dataset)
 {
@@ -335,7 +336,7 @@ static mercer_status settle_classes(mrc_targets *self, const mrc_target_wish *wi
     return MERCER_OK;
 }
 
-/* Makes the targets values of the dataset. Fails if one of them is a name. */
+/* Stores the targets in the dataset as values. Fails if a target is a name. */
 static mercer_status settle_values(mrc_targets *self, mercer_dataset *dataset)
 {
     char where[64], excerpt[MRC_EXCERPT_CHARS];
@@ -363,8 +364,8 @@ static bool are_few(const mrc_targets *self)
     return self->count <= MRC_AUTO_CLASSES && self->count <= mrc_max(2, self->rows / AUTO_OCCURRENCES);
 }
 
-/* Returns whether targets are classes by default. A few integers in text may be measurements, so each value must occur
-   repeatedly. */
+/* Returns whether targets are classes by default. Integers in text may be measurements, so each value must also occur
+   several times on average. */
 static bool look_like_classes(const mrc_targets *self)
 {
     bool few = self->whole && !self->too_many && self->count <= MRC_AUTO_CLASSES;
@@ -408,7 +409,7 @@ bool mrc_targets_find_notation(mrc_targets *self, const mrc_target_wish *wish)
     return mrc_notation_is_set(&self->notation);
 }
 
-/* Refuses a few names among many distinct numbers. */
+/* Fails if a few targets are names and the other targets are many distinct numbers. */
 static mercer_status refuse_few_names(const mrc_targets *self)
 {
     char where[64], excerpt[MRC_EXCERPT_CHARS];
@@ -430,7 +431,7 @@ static mercer_status refuse_few_names(const mrc_targets *self)
                     (long long)self->rows, excerpt);
 }
 
-/* Refuses names with too many distinct values to be classes. */
+/* Fails if targets are names and too many of them are distinct for classes. */
 static mercer_status check_names(const mrc_targets *self)
 {
     char excerpt[MRC_EXCERPT_CHARS];

@@ -2,14 +2,14 @@
 /*
  * Collection of targets, numbers or names, and the decision whether they are classes or values.
  *
- * By default, targets are classes if at least one is a name, if they are the labels of an IDX file, or if they are
- * integers with at most 20 distinct values. Integers in text must also occur three times each on average, unless there
- * are only 2 values. Otherwise targets are values. Equal numbers are the same class, however they are written. Class
- * names that are all numbers are sorted by value, others bytewise.
+ * By default, targets are classes if at least one is a name, if they are labels of an IDX or CIFAR file, or if they are
+ * integers with at most 20 distinct values. Integers in text must also occur at least three times each on average,
+ * unless there are only 2 values. Otherwise targets are values. Equal numbers are the same class, however they are
+ * written. Classes are sorted by value if all class names are numbers, else bytewise by name.
  *
- * If all targets are numbers in one notation (data/table/notation.h), they are values: mrc_targets_find_notation finds
- * the notation when all targets have been read, and they are then read a second time. Too many distinct names are an
- * error, unless the caller asked for classes.
+ * Strings that are all numbers in one notation (data/table/notation.h) are values, unless they are few distinct
+ * integers. mrc_targets_find_notation finds the notation after all targets have been read; the targets are then read a
+ * second time. Too many distinct names are an error, unless the caller asked for classes.
  */
 #ifndef MRC_DATA_TARGETS_H
 #define MRC_DATA_TARGETS_H
@@ -48,11 +48,11 @@ typedef struct mrc_targets {
     int32_t *slots; /* hash table of indices into `found`; -1 is empty */
     char *texts;
     int64_t texts_used, texts_room;
-    bool whole, too_many;  /* all targets are integers; there are more than MRC_MOST_CLASSES distinct ones */
+    bool whole, too_many;  /* whole: all targets are integers; too_many: more than MRC_MOST_CLASSES are distinct */
     const char *text_path; /* file of the first name */
     int64_t text_place;    /* line or element of the first name; -1 if all are numbers */
     int64_t text_first;    /* offset of that name in `texts` */
-    const char *unit;      /* what the texts of a table are counted in; NULL: lines */
+    const char *unit;      /* name of a place in messages, such as "row"; NULL: "line" */
     char separator;        /* field separator of the table; 0 if there is none */
     mrc_notation notation; /* notation of all targets; all zero: plain numbers and names */
 } mrc_targets;
@@ -81,8 +81,8 @@ mercer_status mrc_targets_text(mrc_targets *targets, const char *text, int64_t l
 bool mrc_targets_find_notation(mrc_targets *targets, const mrc_target_wish *wish);
 /* Returns the number of outputs that mrc_targets_finish will set, and whether they are classes. */
 int64_t mrc_targets_outputs(const mrc_targets *targets, const mrc_target_wish *wish, bool *classes);
-/* Decides between classes and values; sets the dataset's task and outputs, and moves either the labels with their names
-   or the values y into it. */
+/* Decides between classes and values, sets the dataset's task and outputs, and moves either labels and class names or
+   values into the dataset. */
 mercer_status mrc_targets_finish(mrc_targets *targets, const mrc_target_wish *wish, mercer_dataset *dataset);
 
 /* Bytes per row of collected targets, for the memory limit. */

@@ -60,7 +60,7 @@ static uint64_t load_bits(const uint8_t *at, int64_t size, bool swapped)
     }
 }
 
-/* Integers beyond 2^53 are rounded here; check_exact refuses them where an array becomes a matrix. */
+/* Integers beyond 2^53 are rounded here; check_exact refuses them before an array is converted to a matrix. */
 double mrc_array_number(const mrc_array *array, int64_t k)
 {
     uint64_t bits = load_bits(array->data + k * array->item, array->item, array->swapped);
@@ -128,7 +128,7 @@ mercer_status mrc_array_locate(mrc_array *array, const mrc_input *input, int64_t
     if (!fits || !mrc_multiply(count, array->item, &bytes))
         return mrc_fail(input->context, MERCER_ERROR_FORMAT,
                         "%s: the sizes in its header are larger than any file; it is damaged", input->path);
-    /* One of several files may have no rows, but its rows must have elements. */
+    /* One of several files may have no rows, but none of the other sizes may be 0. */
     bool no_rows = input->part && array->shape[0] == 0 && mrc_array_row(array) > 0;
     if (count == 0 && !no_rows)
         return mrc_fail(input->context, MERCER_ERROR_FORMAT, "%s: contains no elements", input->path);
@@ -188,7 +188,7 @@ static mercer_status check_exact(const mrc_array *array, const mrc_input *input,
 {
     int64_t cols = mrc_array_row(array), n = array->shape[0];
     double largest = 0;
-    /* The rows of a slice are not contiguous in a Fortran array, so all of it is scanned. */
+    /* The rows of a slice are not contiguous in a Fortran array, so the whole array is scanned. */
     for (int64_t k = array->fortran ? 0 : first * cols; k < (array->fortran ? n : first + rows) * cols; k++) {
         int64_t row = array->fortran ? k % n : k / cols;
         if (row < first || row >= first + rows) continue;
@@ -239,7 +239,7 @@ static bool serves_as_it_is(const mrc_array *array, mercer_dtype dtype)
            (uintptr_t)array->data % (size_t)array->item == 0;
 }
 
-/* Stores a value that the dtype can represent, including the types that mrc_store does not write. */
+/* Stores a value that the dtype can represent. Unlike mrc_store, also writes u8 and f16. */
 static void store_element(const mercer_matrix *matrix, int64_t i, int64_t j, double value)
 {
     if (matrix->dtype == MERCER_U8)

@@ -55,13 +55,13 @@ double mrc_array_number(const mrc_array *array, int64_t k);
 bool mrc_array_text(const mrc_array *array, int64_t k, char *out, int64_t size);
 
 /* Chooses the matrix dtype for rows first .. first + rows - 1: the element type itself where a dtype exists for it; u8
-   for bool; for other integers f32 if that is exact for all values, else f64. With `real` it is f32 or f64. Text
-   elements and integers that f64 cannot represent are errors. */
+   for bool; for other integers f32 if that is exact for all values, else f64. With `real`, the result is f32 or f64.
+   Text elements and integers that f64 cannot represent are errors. */
 mercer_status mrc_array_dtype(const mrc_array *array, const mrc_input *input, int64_t first, int64_t rows, bool real,
                               mercer_dtype *dtype);
-/* Makes a matrix of these rows, with the dtype of mrc_array_dtype (or F64 in place of F32) and all dimensions but the
-   first flattened in C order. If the stored bytes can be used in place, *out is a view of them and *memory is NULL;
-   otherwise they are converted into *memory, which the caller releases. */
+/* Makes a matrix of rows first .. first + rows - 1. `dtype` is the result of mrc_array_dtype, or F64 if that is F32.
+   All dimensions but the first are flattened in C order. If the stored bytes can be used in place, *out is a view of
+   them and *memory is NULL; otherwise the elements are converted into *memory, which the caller releases. */
 mercer_status mrc_array_matrix(mercer_matrix *out, void **memory, const mrc_array *array, const mrc_input *input,
                                int64_t first, int64_t rows, mercer_dtype dtype);
 

@@ -134,5 +134,5 @@ const mrc_format mrc_format_cifar10 = {.name = "cifar10",
                                        .has_header = true,
                                        .read_samples = read_cifar10};
 
-/* No endings are listed, because its file names, train.bin and test.bin, could belong to any format. */
+/* No endings are listed, because the file names of CIFAR-100, train.bin and test.bin, could belong to any format. */
 const mrc_format mrc_format_cifar100 = {.name = "cifar100", .has_header = true, .read_samples = read_cifar100};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The list of formats, and detection of a file's format: by magic bytes, else by file name, else by the look of its
- * text. To add a format, add its name to the list and define its mrc_format at the end of its reader.
+ * The list of formats, and detection of a file's format: by magic bytes, else by file name, else by the beginning of
+ * its text. To add a format, add its name to the list and define its mrc_format at the end of its reader.
  */
 #define _XOPEN_SOURCE 700 /* strncasecmp */
 
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* the order in which messages list the formats */
+/* in the order in which messages list the formats; by_text tries them in reverse order */
 #define FORMATS(X)    X(npy) X(idx) X(csv) X(tsv) X(parquet) X(libsvm) X(cifar10) X(cifar100) X(raw) X(text)
 #define DECLARE(name) extern const mrc_format mrc_format_##name;
 #define POINT(name)   &mrc_format_##name,
@@ -62,7 +62,8 @@ static bool has_ending(const mrc_format *format, const char *path, size_t length
     return false;
 }
 
-/* Finds the format by the ending of a file name, before that of a compression. The ending of train.csv.gz is .csv. */
+/* Finds the format by the ending of a file name. The ending of a compression is ignored: train.csv.gz has the ending
+   .csv. */
 static const mrc_format *by_ending(const char *path)
 {
     size_t length = strlen(path);
@@ -83,7 +84,7 @@ static const mrc_format *by_mark(const mrc_input *input)
 }
 
 /* Finds the format of text. The list is searched from the end, because earlier formats accept more. Only the beginning
-   of the file is examined; a zero byte there means that it is not text. */
+   of the file is examined. A file with a zero byte in its beginning is not text. */
 static const mrc_format *by_text(const mrc_input *input, bool targets)
 {
     size_t seen = input->bytes < 4096 ? (size_t)input->bytes : 4096;
@@ -93,8 +94,7 @@ static const mrc_format *by_text(const mrc_input *input, bool targets)
     return NULL;
 }
 
-/* Describes a common file type that Mercer does not read, for an error message that says what to do. NULL: not
-   recognized. */
+/* Returns the name of a common file type that Mercer does not read, for an error message. NULL: not recognized. */
 static const char *foreign_name(const mrc_input *input)
 {
     static const struct {
@@ -108,7 +108,8 @@ static const char *foreign_name(const mrc_input *input)
     return NULL;
 }
 
-/* Finds the format of one file: the named one, or the detected one. Fails for file types that other programs read. */
+/* Finds the format of one file: the format that the caller named, or the detected format. Detection fails for foreign
+   file types such as zip archives. */
 static mercer_status find_format(const mrc_format **out, const mrc_input *input, const char *name, bool targets)
 {
     char names[NAMES_CHARS];
@@ -125,7 +126,7 @@ static mercer_status find_format(const mrc_format **out, const mrc_input *input,
                         list_names(names, false, " and "));
     *out = by_mark(input);
     if (!*out) *out = by_ending(input->path);
-    /* a file of samples whose ending belongs to a format for targets */
+    /* The ending belongs to a format that can only hold targets, so it says nothing about a file of samples. */
     if (*out && !targets && !mrc_format_holds(*out, false)) *out = NULL;
     if (!*out) *out = by_text(input, targets);
     if (*out && mrc_format_holds(*out, targets)) return MERCER_OK;
@@ -144,7 +145,7 @@ mercer_status mrc_format_of_files(const mrc_format **out, const mrc_input *input
     const mrc_input *lead = NULL;
     for (int64_t i = 0; i < count; i++) {
         const mrc_format *format;
-        /* An empty file has every format for now; below it is refused if the format has a header. */
+        /* An empty file matches any format. The last loop refuses empty files if the format has a header. */
         if (inputs[i].bytes == 0) continue;
         MRC_TRY(find_format(&format, &inputs[i], name, targets));
         if (lead && format != *out)

@@ -3,7 +3,7 @@
  * Opening and decompressing input files; the memory budget.
  *
  * The budget counts copies of files, decompressed content and converted samples, but no mappings. Readers take bytes
- * before they allocate them, so that a file which claims too much is refused without an allocation.
+ * before they allocate them, so that a file whose header claims too much data is refused without an allocation.
  */
 #include "data/files/input.h"
 

@@ -7,8 +7,8 @@
  * detects the format of a file. Array readers (npy.c, idx.c, raw.c) fill an mrc_array (array.h); the other readers
  * (libsvm.c, cifar.c, data/table/csv.c) fill a dataset.
  *
- * Readers do not trust numbers found in a file: nothing is allocated before they are checked against the file size and
- * the memory limit. Every error is one line: the file, the line or offset, what is wrong, what to do.
+ * Readers do not trust numbers found in a file: nothing is allocated before these numbers are checked against the file
+ * size and the memory limit. Every error is one line: the file, the line or offset, what is wrong, what to do.
  */
 #ifndef MRC_DATA_FILES_INPUT_H
 #define MRC_DATA_FILES_INPUT_H
@@ -19,7 +19,7 @@
 #include <stdbool.h>
 
 typedef struct mrc_budget {
-    /* limit of memory for data that are read, and its use so far, in bytes */
+    /* allowed: limit in bytes for the memory of data that are read; used: bytes taken so far */
     int64_t allowed, used;
     /* limit in bytes: data that are read from text and need more than this, or more than is left of `allowed`, go to a
        temporary file (core/file/spill.h), which is mapped; 0: never */
@@ -43,19 +43,20 @@ typedef struct mrc_input {
     mrc_mapping map; /* mapping that contains `data`; empty if `data` is in `memory` or belongs to the caller */
     int64_t copied;  /* bytes counted in the budget for a file read into memory */
     void *memory;    /* decompressed content, owned; or NULL */
-    bool part;       /* true: one of several files; it may then have no rows, and a text file may be empty */
+    bool part;       /* true: one of several files; the file may have no rows, and a text file may be empty */
 } mrc_input;
 
 /* Opens a file, mapped or (budget->copies) read into memory, and decompresses its content. */
 mercer_status mrc_input_open(mrc_input *out, mercer_context *context, const char *path, mrc_budget *budget, bool part);
 void mrc_input_close(mrc_input *input);
 
-/* Replaces data compressed with gzip, zstd or xz by the decompressed content; changes nothing if they are not. */
+/* Replaces data compressed with gzip, zstd or xz by the decompressed content; changes nothing if the data are not
+   compressed. */
 mercer_status mrc_unpack(mrc_input *input);
 
 /* Releases the pages of a mapped file between *done and the read position `at`, once there are at least 1 MiB of them,
-   and advances *done. Called while a file is read from start to end, this keeps resident memory small. Has no effect if
-   budget->spill is 0. */
+   and advances *done. Readers call this while they read a file from start to end, so that resident memory stays small.
+   Has no effect if budget->spill is 0. */
 void mrc_input_release(const mrc_input *input, const char **done, const char *at);
 
 /* Returns whether the file begins with these bytes. */

@@ -8,7 +8,8 @@
  *
  * Values are rounded to float. Unlike for columns of tables (data/schema/origin.c), no origin is subtracted first,
  * because features that a row does not list must stay 0. A warning reports features whose values float cannot
- * distinguish: rounding changed a value by more than 2^-17 of the feature's range, or a value above 2^24.
+ * distinguish. In these features, rounding changed a value by more than 2^-17 of the feature's range, or a value above
+ * 2^24.
  */
 #include "core/matrix.h"
 #include "core/memory.h"
@@ -115,7 +116,7 @@ static mercer_status read_pair(sparse *self, int64_t line, words word, const sin
     return MERCER_OK;
 }
 
-/* Reads a line. *empty: it has no record. */
+/* Reads a line. Sets *empty to whether the line has no record. */
 static mercer_status read_line(sparse *self, int64_t line, words text, const sink *to, bool *empty)
 {
     const char *comment = text.end > text.at ? memchr(text.at, '#', (size_t)(text.end - text.at)) : NULL;
@@ -133,8 +134,9 @@ static mercer_status read_line(sparse *self, int64_t line, words text, const sin
     return MERCER_OK;
 }
 
-/* Reads all records of a file and stores those of the slice in x and targets, unless x is NULL. Records before the
-   slice are only checked and counted; reading stops after its last record. */
+/* Reads the records of a file. If x is NULL, all records are only checked and counted. Otherwise the records of the
+   slice are stored in x and targets. Records before the slice are then only checked and counted, and reading stops
+   after the slice. */
 static mercer_status walk_file(sparse *self, const mercer_matrix *x, int64_t base, mrc_targets *targets)
 {
     const mrc_slice *slice = &self->reading->slice;
@@ -171,9 +173,9 @@ static mercer_status walk(sparse *self, const mercer_matrix *x, int64_t base, mr
     return MERCER_OK;
 }
 
-/* Refuses a number of features that is implausible for the size of the files, unless the caller has given it: a file of
-   a few bytes can contain any index and would need any amount of memory. MOST_RATIO is in bytes of dense samples per
-   byte of text; real files are far below it (news20: 800). */
+/* Refuses a number of features that is implausible for the size of the files, unless the caller has set this number.
+   Otherwise a large index in a file of a few bytes would require any amount of memory. Dense samples may take
+   FREE_BYTES, plus MOST_RATIO bytes per byte of text; real files have far smaller ratios (news20: 800). */
 static mercer_status check_claim(const sparse *self, int64_t cols, int64_t bytes)
 {
     enum { FREE_BYTES = 64 << 20, MOST_RATIO = 4096 };
@@ -239,7 +241,7 @@ static void warn_coarse(const sparse *self, const mercer_matrix *x, int64_t base
 }
 
 /* Warns that index 0 occurs. The format does not define whether indices begin with 0 or 1, and another file with the
-   same features may have no index 0; its features would then be shifted by one. */
+   same features may have no index 0. The features of that file would then be shifted by one. */
 static void warn_zero_based(const sparse *self)
 {
     if (self->least != 0) return;
@@ -274,8 +276,8 @@ static mercer_status read_samples(mrc_reading *reading, mercer_dataset *dataset)
     return MERCER_OK;
 }
 
-/* Returns whether the second word begins with digits and a colon. This is never called for files of targets, because
-   the text format comes later in the list, is asked first, and accepts them all. */
+/* Returns whether the second word begins with digits and a colon. Never called for files of targets: formats are tried
+   from the end of the list, and the text format, which comes later, accepts all of these files. */
 static bool looks_like(const mrc_input *input, bool targets)
 {
     int64_t i = 0, end = mrc_min(input->bytes, 4096);

@@ -8,8 +8,8 @@
  *   bytes 6, 7     version: 1.0, 2.0 or 3.0
  *   from byte 8    length of the header, little-endian: two bytes in version 1, four in versions 2 and 3
  *
- * Structured, object and complex types are refused, also arrays of 0 or more than 8 dimensions. The file must end with
- * the last element.
+ * Structured, object and complex types are refused, and so are arrays of 0 or more than 8 dimensions. The file must end
+ * with the last element.
  */
 #include "data/files/readers.h"
 
@@ -36,7 +36,7 @@ static void skip_spaces(header *self)
     while (self->at < self->end && (*self->at == ' ' || *self->at == '\n' || *self->at == '\t')) self->at++;
 }
 
-/* Skips spaces, and then `wanted` if that is the next character. Returns whether it was. */
+/* Skips spaces, and then the character `wanted` if it comes next. Returns whether `wanted` was skipped. */
 static bool take_char(header *self, char wanted)
 {
     skip_spaces(self);
@@ -45,7 +45,7 @@ static bool take_char(header *self, char wanted)
     return true;
 }
 
-/* Skips spaces, and then a word if it comes next. Returns whether it did. */
+/* Skips spaces, and then a word if it comes next. Returns whether the word was skipped. */
 static bool take_word(header *self, const char *word)
 {
     skip_spaces(self);
@@ -55,7 +55,8 @@ static bool take_word(header *self, const char *word)
     return true;
 }
 
-/* Reads a quoted string without escapes into `out`, truncated to fit. Returns false if there is none. */
+/* Reads a quoted string without escapes into `out`, truncated to fit. Returns false if the next character is not a
+   quote, or the closing quote is missing. */
 static bool take_string(header *self, char *out, size_t size)
 {
     skip_spaces(self);
@@ -69,7 +70,8 @@ static bool take_string(header *self, char *out, size_t size)
 
 /* ---- Header entries ------------------------------------------------------------------------------------------ */
 
-/* Parses the number after the letter of a 'descr'. Returns -1 if it is not a number or too large. */
+/* Parses the number after the letter of a 'descr'. Returns -1 if the text is not a number or the number is too
+   large. */
 static int64_t descr_number(const char *text)
 {
     int64_t number = 0;
@@ -99,7 +101,8 @@ static bool element_of(char letter, int64_t size, mrc_element *element)
     return (letter == 'U' || letter == 'S') && size > 0;
 }
 
-/* Returns whether a byte order is the opposite of this machine's. '|' (single bytes) and '=' (native) never are. */
+/* Returns whether a byte order is the opposite of this machine's. The orders '|' (single bytes) and '=' (native) are
+   never swapped. */
 static bool order_is_swapped(char order)
 {
     const uint16_t one = 1;
@@ -141,11 +144,11 @@ static mercer_status take_size(header *self, int64_t *size)
         if (!mrc_multiply(*size, 10, size) || !mrc_add(*size, *self->at - '0', size))
             return fail_header(self, "a size in 'shape' is too large");
     if (self->at == begin) return fail_header(self, "'shape' is not a tuple of sizes");
-    if (self->at < self->end && *self->at == 'L') self->at++; /* written by Python 2 */
+    if (self->at < self->end && *self->at == 'L') self->at++; /* Python 2 writes sizes such as 3L */
     return MERCER_OK;
 }
 
-/* Reads the tuple of sizes; the comma after the last one is optional. */
+/* Reads the tuple of sizes; the comma after the last size is optional. */
 static mercer_status take_shape(header *self, mrc_array *array)
 {
     if (!take_char(self, '(')) return fail_header(self, "'shape' is not a tuple of sizes");
@@ -160,7 +163,7 @@ static mercer_status take_shape(header *self, mrc_array *array)
     return MERCER_OK;
 }
 
-/* Reads one entry of the dictionary. Each must occur exactly once, in any order. */
+/* Reads one entry of the dictionary. The three entries may be in any order, but none may occur twice. */
 static mercer_status take_entry(header *self, mrc_array *array)
 {
     char key[32];

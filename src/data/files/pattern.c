@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Expansion of file names with wildcards, and of lists of names. The folder is scanned twice, to count the matches and
-   to copy them, so that one allocation suffices. */
+/* Expansion of file names with wildcards, and of lists of names. A folder is scanned twice, first to count the matches
+   and then to copy them, so that one allocation suffices. */
 #define _XOPEN_SOURCE 700 /* fnmatch, stat */
 
 #include "data/opening.h"
@@ -64,7 +64,8 @@ static int compare_names(const void *left, const void *right)
 
 /* ---- Searching ------------------------------------------------------------------------------------------------ */
 
-/* Returns the next matching name. NULL: no more, and *error is 0 or the errno of a failure to read the folder. */
+/* Returns the next matching name, or NULL after the last one. Sets *error to the errno of a failure to read the folder,
+   else to 0. */
 static const char *next_match(search *self, int *error)
 {
     for (;;) {
@@ -96,7 +97,8 @@ static mercer_status measure_names(search *self, int64_t *count, int64_t *bytes)
                     self->name);
 }
 
-/* Copies and sorts the matches. Files that were created after the count are ignored. */
+/* Copies and sorts the matches. The folder may have changed since the matches were counted: no more than out->count
+   names are copied, and fewer names are an error. */
 static mercer_status copy_matches(search *self, mrc_names *out, int64_t bytes)
 {
     char *at = (char *)(out->list + out->count), *end = at + bytes;
@@ -151,8 +153,8 @@ static mercer_status search_folder(search *self, mrc_names *out)
     return copy_matches(self, out, bytes);
 }
 
-/* Finds the files of a name or pattern. A file whose name has wildcards is preferred to a pattern. A name without
-   wildcards need not exist: opening it fails later. */
+/* Finds the files of a name or pattern. Wildcards are not expanded if a file has exactly this name. A file without
+   wildcards in its name need not exist: opening the file fails later. */
 static mercer_status find_name(mrc_names *out, mercer_context *context, const char *name)
 {
     struct stat about;
@@ -182,7 +184,7 @@ static void free_list(name_list *self)
     mrc_free(self->context, self->each);
 }
 
-/* Joins the files of all names, in their order. */
+/* Joins the files of all names, in the order of the names. */
 static mercer_status join_names(const name_list *self, mrc_names *out)
 {
     int64_t count = 0, bytes = 0;
@@ -199,7 +201,7 @@ static mercer_status join_names(const name_list *self, mrc_names *out)
     return MERCER_OK;
 }
 
-/* Finds the files of a list of names. Empty names are skipped, unless there are no others. */
+/* Finds the files of a list of names. Empty names are skipped, unless all names are empty. */
 static mercer_status find_list(mrc_names *out, mercer_context *context, const char *names)
 {
     MRC_OWNED(free_list) name_list all = {.context = context};

@@ -4,8 +4,8 @@
  *
  *   TYPE:[ROWSx]COLUMNS[@OFFSET]    TYPE is f64, f32, f16 or u8; OFFSET bytes are skipped, 0 by default
  *
- * Numbers are in the byte order of the machine, row by row. The file must end with the last row. Without ROWS it may
- * have any whole number of rows.
+ * Numbers are in the byte order of the machine, row by row. The file must end with the last row. Without ROWS the file
+ * may have any whole number of rows.
  */
 #include "data/files/readers.h"
 

@@ -12,7 +12,7 @@ typedef struct mrc_format mrc_format;
 
 /* Requested range of rows. */
 typedef struct mrc_slice {
-    int64_t first, rows; /* first row and number of rows; rows 0: all from `first` on */
+    int64_t first, rows; /* first row and number of rows; if `rows` is 0, all rows from `first` on */
     int64_t total;       /* number of rows in all files; set by the reader */
 } mrc_slice;
 
@@ -24,7 +24,7 @@ mercer_status mrc_slice_resolve(mrc_slice *slice, mercer_context *context, const
 typedef struct mrc_reading {
     const mrc_input *input; /* (count) files, read in this order; borrowed */
     int64_t count;
-    const char *name; /* name of all files together, for messages */
+    const char *name; /* name that stands for all files in messages */
     const mercer_dataset_options *options;
     const mrc_format *format;
     mrc_slice slice;
@@ -40,11 +40,11 @@ struct mrc_format {
     bool has_header;                         /* true: a valid file is never empty */
     bool sparse;                             /* true: zeros are meaningful; preprocessing should preserve them */
     bool labels;                             /* true: integers in a file of targets are class labels */
-    bool no_targets;                         /* true: never a file of targets only */
+    bool no_targets;                         /* true: files with only targets cannot have this format */
     char separator;                          /* column separator of a table; newline: a single column; 0: detect it */
     /* is_marked: returns whether the file begins with the magic bytes of the format. looks_like: returns whether text
-       could be in this format; called if neither magic bytes nor the file name decide, for the last format of the list
-       first. targets: the file should contain only targets. */
+       could be in this format; called if neither magic bytes nor the file name determine the format, from the last
+       format of the list to the first. targets: whether the file is supposed to contain only targets. */
     bool (*is_marked)(const mrc_input *input);
     bool (*looks_like)(const mrc_input *input, bool targets);
     /* Array formats: parse the header and check it against the file size, without copying data. shape: layout given by
@@ -53,8 +53,8 @@ struct mrc_format {
     /* Other formats: fill the dataset with dense samples and collect its targets. */
     mercer_status (*read_samples)(mrc_reading *reading, mercer_dataset *dataset);
     /* Read files of targets only, for `expected` samples: all columns, or those named by the options. Several columns
-       become the dataset's values directly; a single one is collected in reading->targets, because it may be a class
-       (mrc_targets_finish). */
+       become the dataset's values directly; a single column is collected in reading->targets, because its values may be
+       classes (mrc_targets_finish). */
     mercer_status (*read_targets)(mrc_reading *reading, mercer_dataset *dataset, int64_t expected);
 };
 
@@ -65,9 +65,9 @@ extern const mrc_format mrc_format_parquet;
 const mrc_format *mrc_format_find(const char *name);
 /* Returns whether files of the format may contain samples or, with `targets`, only targets. */
 bool mrc_format_holds(const mrc_format *format, bool targets);
-/* Finds the common format of the files of one dataset: the one called `name`, or, if that is NULL or "auto", the one
-   detected from content and file names. Different formats are an error; an empty file matches every format that needs
-   no header. */
+/* Finds the common format of the files of one dataset: the format called `name`, or, if `name` is NULL or "auto", the
+   format detected from content and file names. Different formats are an error; an empty file matches every format that
+   needs no header. */
 mercer_status mrc_format_of_files(const mrc_format **out, const mrc_input *inputs, int64_t count, const char *name,
                                   bool targets);
 

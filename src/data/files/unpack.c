@@ -4,7 +4,8 @@
  *
  * The uncompressed size stored at the end of a gzip file is only a hint: it may be wrong, or maliciously large. It is
  * capped by the memory limit and by the largest compression ratio of deflate; if it is too small, the buffer grows.
- * libzstd and liblzma are optional. Without them, a file that needs them is an error that names the library.
+ * libzstd and liblzma are optional. A build without them refuses files that need them, with an error that names the
+ * missing library.
  */
 #include "core/file/spill.h"
 #include "core/memory.h"
@@ -31,11 +32,12 @@ typedef struct unpacking unpacking;
 /* A compressed format. */
 typedef struct packing {
     const char *name;
-    const char *mark; /* (mark_bytes) beginning of every file */
+    const char *mark; /* (mark_bytes) first bytes of every file */
     int mark_bytes;
-    const char *library; /* library that reads it; NULL: it is linked */
+    const char *library; /* library that the build lacks for this format; NULL: the format is supported */
     mercer_status (*open)(unpacking *self);
-    /* Decompresses from `in` to `out` and sets both to the bytes used. *ended: a part of the file is complete. */
+    /* Decompresses up to *in bytes to up to *out bytes, and sets both to the numbers of bytes used. Sets *ended to
+       whether a part of the file (a member or frame) is complete. */
     mercer_status (*step)(unpacking *self, int64_t *in, int64_t *out, bool *ended);
     /* Also called if `open` has failed. */
     void (*close)(unpacking *self);
@@ -113,7 +115,7 @@ static mercer_status fail_corrupt(const unpacking *self, const char *what)
 
 /* ---- gzip -------------------------------------------------------------------------------------------------------- */
 
-/* zlib's allocator, so that its memory is counted with all other memory of the context. */
+/* Allocator for zlib, so that memory of zlib is counted with all other memory of the context. */
 static void *allocate_for_zlib(void *user, unsigned count, unsigned size)
 {
     void *memory;
@@ -250,7 +252,7 @@ static const packing packings[] = {
 
 /* ---- All formats ------------------------------------------------------------------------------------------------- */
 
-/* Decompresses once. *ended: a part of the file is complete. */
+/* Makes one step of decompression. Sets *ended to whether a part of the file (a member or frame) is complete. */
 static mercer_status advance(unpacking *self, bool *ended)
 {
     mrc_input *input = self->input;
@@ -266,7 +268,7 @@ static mercer_status advance(unpacking *self, bool *ended)
     return self->taken == input->bytes ? fail_corrupt(self, "end too early") : MERCER_OK;
 }
 
-/* Returns whether the rest of the file is padding, which some tools append. */
+/* Returns whether the rest of the file is empty or padded with zeros, as some tools do. */
 static bool only_zeros_left(const unpacking *self)
 {
     for (int64_t i = self->taken; i < self->input->bytes; i++)
@@ -300,8 +302,8 @@ static mercer_status unpack_file(mrc_input *input, const packing *codec)
     unpacking self = {.input = input, .packing = codec, .released = (const char *)input->data};
     MRC_TRY(codec->open(&self));
     MRC_TRY(unpack(&self));
-    /* Write the rest to the temporary file. The buffer is released at the end of this function, so the budget gets it
-       back. */
+    /* Write the rest to the temporary file. The buffer is released at the end of this function, so its bytes return to
+       the budget. */
     if (self.spills) {
         MRC_TRY(empty_room(&self));
         MRC_TRY(mrc_spill_map(&self.spill, &self.map));
@@ -313,7 +315,7 @@ static mercer_status unpack_file(mrc_input *input, const packing *codec)
     if (input->map.owner) input->budget->used -= input->copied;
     mrc_unmap(&input->map);
     mrc_free(context, input->memory);
-    /* The input owns the result from here on; what close_unpacking would release is cleared. */
+    /* Move the result to the input, and clear it here, so that close_unpacking does not release it. */
     input->map = self.map, self.map = (mrc_mapping){0};
     input->memory = NULL;
     if (!self.spills) input->memory = self.memory, self.memory = NULL;

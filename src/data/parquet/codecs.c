@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Decompression of pages by codec. Codecs are numbered as in Parquet's Thrift definition; lzo, brotli and codec 5, an
- * older framing of LZ4, are refused. The header of a page has its decompressed size, so every codec must yield exactly
- * that many bytes. mrc_codec_most bounds the size before memory is allocated for it.
+ * older framing of LZ4, are refused. The header of a page states the decompressed size, and decompression must yield
+ * exactly this number of bytes. mrc_codec_most bounds the stated size before memory is allocated.
  */
 #include "data/parquet/codecs.h"
 
@@ -40,7 +40,8 @@ mercer_status mrc_codec_check(const mrc_page_place *place, int64_t codec)
 
 int64_t mrc_codec_most(int64_t codec, int64_t bytes)
 {
-    /* largest ratios: a snappy copy of 64 bytes takes 3; a byte of LZ4 adds 255 to a length; deflate has 1032 */
+    /* largest ratios of decompressed to compressed bytes: snappy copies 64 bytes with 3; a byte of LZ4 adds 255 to a
+       length; deflate reaches 1032 */
     int64_t ratio = codec == MRC_CODEC_SNAPPY ? 22 : codec == MRC_CODEC_LZ4 ? 256 : codec == MRC_CODEC_GZIP ? 1032 : 1;
     int64_t most;
     return codec != MRC_CODEC_ZSTD && mrc_multiply(bytes, ratio, &most) ? most : INT64_MAX;
@@ -76,7 +77,8 @@ static mercer_status gzip_unpack(const mrc_page_place *place, const uint8_t *dat
     stream.avail_in = (uInt)bytes; /* sizes of pages are below 2^31 */
     stream.next_out = out;
     stream.avail_out = (uInt)size;
-    /* All input and output is available, so each call ends a stream or fails. The next stream continues after it. */
+    /* All input and space for all output are available, so each call completes a stream or fails. The next stream
+       begins directly after the previous one. */
     while (result == Z_OK) {
         result = inflate(&stream, Z_FINISH);
         if (result == Z_STREAM_END && stream.avail_in > 0) result = inflateReset(&stream);

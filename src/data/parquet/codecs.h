@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Decompression of pages, whose size is known: snappy, lz4 blocks, gzip, zstd. */
+/* Decompression of pages, whose decompressed size is known: snappy, lz4 blocks, gzip, zstd. */
 #ifndef MRC_DATA_PARQUET_CODECS_H
 #define MRC_DATA_PARQUET_CODECS_H
 
@@ -10,9 +10,9 @@ enum { MRC_CODEC_NONE = 0, MRC_CODEC_SNAPPY = 1, MRC_CODEC_GZIP = 2, MRC_CODEC_Z
 /* Decompresses a page to exactly `size` bytes at `out`. */
 mercer_status mrc_page_unpack(const mrc_page_place *place, int64_t codec, const uint8_t *data, int64_t bytes,
                               uint8_t *out, int64_t size);
-/* Fails, naming the codec, if pages with it cannot be decompressed. */
+/* Fails if the codec is not supported. The message names the codec. */
 mercer_status mrc_codec_check(const mrc_page_place *place, int64_t codec);
-/* Returns the largest size that `bytes` compressed bytes can have; INT64_MAX if there is no limit. */
+/* Returns the largest decompressed size of `bytes` compressed bytes; INT64_MAX if there is no limit. */
 int64_t mrc_codec_most(int64_t codec, int64_t bytes);
 
 /* Decompress blocks. Return false unless the result has exactly `size` bytes. */

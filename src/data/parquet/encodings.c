@@ -7,7 +7,7 @@
  *   RLE            booleans: length (4 bytes), then runs and packed bits of width 1
  *   DELTA          integers as deltas
  *   DELTA_LENGTH   all lengths as deltas, then the bytes of all texts
- *   DELTA_BYTES    as deltas: lengths of the beginnings shared with the previous text, and of the rest; then the bytes
+ *   DELTA_BYTES    as deltas: lengths of the prefixes shared with the previous text, and of the rests; then the rests
  *   SPLIT          byte 0 of all values, then byte 1 of all values, ...
  *
  * Numbers are little-endian in the file and are copied without conversion, so the machine must be little-endian, too.
@@ -64,7 +64,7 @@ static mercer_status fail_encoding(const mrc_decoder *self, int64_t encoding)
     return mrc_page_fail(&self->place, what);
 }
 
-/* Begins values with lengths: the lengths come first, as deltas. */
+/* Begins a page of texts whose lengths come first, as deltas. */
 static mercer_status open_lengths(mrc_decoder *self)
 {
     static const char wrong[] = "the lengths of a page of texts are damaged";
@@ -86,7 +86,7 @@ mercer_status mrc_decoder_open(mrc_decoder *self, int64_t encoding, const uint8_
     self->last = self->last_length = 0;
     if (!is_allowed(encoding, self->type)) return fail_encoding(self, encoding);
     if (mrc_decoder_is_coded(self)) {
-        /* a page without values may have no width */
+        /* a page without values may lack the byte with the width */
         if (at<end && * at> 31) return mrc_page_fail(&self->place, "the width of its dictionary codes is not valid");
         self->codes = mrc_hybrid_open(at < end ? at + 1 : at, end, at < end ? *at : 0);
     } else if (encoding == MRC_ENCODING_RLE) {
@@ -118,7 +118,7 @@ mercer_status mrc_decoder_codes(mrc_decoder *self, int64_t count, int64_t dictio
 {
     uint32_t most = 0;
     if (!mrc_hybrid_take(&self->codes, count, out)) return mrc_page_fail(&self->place, too_few);
-    /* One comparison per batch is enough. A negative code is a large unsigned one. */
+    /* Only the largest code of a batch is compared. Negative codes are large as unsigned numbers. */
     for (int64_t i = 0; i < count; i++) most = (uint32_t)out[i] > most ? (uint32_t)out[i] : most;
     if (count > 0 && most >= dictionary)
         return mrc_page_fail(&self->place, "a value is not in the dictionary of its row group");
@@ -136,7 +136,8 @@ static const uint8_t *gather(const mrc_decoder *self, int64_t count, uint8_t *ou
     return out;
 }
 
-/* Returns `count` values of up to 8 bytes, which may be copied to `room`; NULL if there are fewer. */
+/* Returns the next `count` values, of up to 8 bytes each; NULL if fewer are left. Plain values stay in the page, split
+   values are gathered in `room`. */
 static const uint8_t *take_fixed(mrc_decoder *self, int64_t count, uint8_t room[MRC_PARQUET_BATCH * 8])
 {
     if (self->encoding == MRC_ENCODING_SPLIT) {
@@ -151,7 +152,8 @@ static const uint8_t *take_fixed(mrc_decoder *self, int64_t count, uint8_t room[
     return at;
 }
 
-/* Converts a time of 96 bits, nanoseconds of a day and a Julian day, to nanoseconds since 1970. */
+/* Converts a time of 96 bits (nanoseconds of the day, then the Julian day) to nanoseconds since 1970-01-01. Returns
+   false on overflow. */
 static bool read_int96(const uint8_t *at, int64_t *out)
 {
     /* 2440588 is the Julian day of 1970-01-01. */
@@ -223,8 +225,8 @@ mercer_status mrc_decoder_reals(mrc_decoder *self, int64_t count, double *out)
 
 /* ---- Bytes ------------------------------------------------------------------------------------------------------- */
 
-/* Grows `texts`, whose content stays but may move; the capacity doubles up to 1 MiB. Texts are found by their offsets
-   until all of a batch are complete. */
+/* Grows `texts` to at least `bytes`, and to twice that up to 1 MiB. The content may move, so the addresses of texts are
+   set only after the last text of a batch. */
 static mercer_status reserve_texts(mrc_decoder *self, int64_t bytes)
 {
     const mrc_input *input = self->place.input;
@@ -239,7 +241,8 @@ static mercer_status reserve_texts(mrc_decoder *self, int64_t bytes)
     return status;
 }
 
-/* Texts that begin with the beginning of the previous one, which is stored first in `texts`. */
+/* Reads texts that share a beginning with the previous text. The last text of the previous batch is first moved to the
+   start of `texts`. */
 static mercer_status take_prefixed(mrc_decoder *self, int64_t count, mrc_parquet_word *out)
 {
     int64_t prefix[MRC_PARQUET_BATCH], rest[MRC_PARQUET_BATCH], used = self->last_length;
@@ -258,13 +261,14 @@ static mercer_status take_prefixed(mrc_decoder *self, int64_t count, mrc_parquet
         self->last_length = out[i].length = prefix[i] + rest[i];
         used += out[i].length;
     }
-    /* The texts of this batch end at `used`, one directly after the other. Their addresses are final now. */
+    /* The texts of this batch are contiguous and end at `used`. `texts` does not move any more, so the addresses can be
+       set. */
     const uint8_t *end = self->texts + used;
     for (int64_t i = count; i-- > 0; end -= out[i].length) out[i].bytes = used > 0 ? end - out[i].length : self->at;
     return MERCER_OK;
 }
 
-/* Texts after their lengths. */
+/* Reads texts of the encoding DELTA_LENGTH: all lengths come first, then all bytes. */
 static mercer_status take_measured(mrc_decoder *self, int64_t count, mrc_parquet_word *out)
 {
     int64_t lengths[MRC_PARQUET_BATCH];
@@ -278,7 +282,7 @@ static mercer_status take_measured(mrc_decoder *self, int64_t count, mrc_parquet
     return MERCER_OK;
 }
 
-/* Texts, each after its length of four bytes. */
+/* Reads plain texts: each is a length of four bytes, then the bytes. */
 static mercer_status take_plain(mrc_decoder *self, int64_t count, mrc_parquet_word *out)
 {
     const uint8_t *at = self->at;
@@ -295,7 +299,7 @@ static mercer_status take_plain(mrc_decoder *self, int64_t count, mrc_parquet_wo
     return MERCER_OK;
 }
 
-/* Values of a fixed number of bytes, plain or split. Split values are gathered in `texts` and are valid until the next
+/* Reads values of type FIXED, plain or split. Split values are gathered in `texts` and are valid until the next
    batch. */
 static mercer_status take_equal(mrc_decoder *self, int64_t count, mrc_parquet_word *out)
 {

@@ -5,10 +5,10 @@
 
 #include "data/files/input.h"
 
-/* Where a page is, for messages. */
+/* Location of a page, for messages. */
 typedef struct mrc_page_place {
     const mrc_input *input;
-    const char *name; /* (name_length) of the column */
+    const char *name; /* (name_length) name of the column */
     int64_t name_length;
     int64_t group; /* row group, from 0 */
 } mrc_page_place;
@@ -18,15 +18,15 @@ mercer_status mrc_page_fail(const mrc_page_place *place, const char *what);
 
 /* ---- Runs and packed bits --------------------------------------------------------------------------------------- */
 
-/* Integers of `width` bits, up to 32, as runs of equal values and as packed bits. */
+/* Decodes integers of up to 32 bits, which are stored as runs of equal values and as packed bits. */
 typedef struct mrc_hybrid {
     const uint8_t *at, *end;
     int width;
     int64_t repeated; /* values left in a run */
     int64_t packed;   /* values left in packed bits */
     const uint8_t *bits;
-    int64_t position; /* of the next packed value, in bits from `bits` */
-    int32_t value;    /* of the run */
+    int64_t position; /* offset of the next packed value, in bits from `bits` */
+    int32_t value;    /* value of the run */
 } mrc_hybrid;
 
 mrc_hybrid mrc_hybrid_open(const uint8_t *at, const uint8_t *end, int width);
@@ -37,7 +37,7 @@ int64_t mrc_hybrid_take_ones(mrc_hybrid *hybrid, int64_t count);
 
 /* ---- Deltas ------------------------------------------------------------------------------------------------------ */
 
-/* Integers as differences, in blocks of packed bits (DELTA_BINARY_PACKED). */
+/* Decodes integers that are stored as differences, in blocks of packed bits (DELTA_BINARY_PACKED). */
 typedef struct mrc_delta {
     const uint8_t *at, *end;
     int64_t left;            /* values left, including the first */
@@ -45,16 +45,16 @@ typedef struct mrc_delta {
     int64_t mini, mini_left; /* current part; values left in it */
     const uint8_t *widths;   /* (minis) bits of the values of each part */
     const uint8_t *bits;     /* packed bits of the current part */
-    int64_t position;        /* of the next value in them, in bits */
+    int64_t position;        /* offset of the next value, in bits from `bits` */
     uint64_t value, minimum; /* previous value; least difference of the block */
     int width;
-    bool first; /* true: the next value is in the header */
+    bool first; /* true: the next value is the first, which is `value` */
 } mrc_delta;
 
 /* Returns false if the header is not valid. */
 bool mrc_delta_open(mrc_delta *out, const uint8_t *at, const uint8_t *end);
 bool mrc_delta_take(mrc_delta *delta, int64_t count, int64_t *out);
-/* Returns the end of the encoded values; NULL if they are not complete. `delta` has just been opened. */
+/* Returns the end of the encoded values; NULL if they are not complete. `delta` must just have been opened. */
 const uint8_t *mrc_delta_end(const mrc_delta *delta);
 
 /* ---- Values of a page ------------------------------------------------------------------------------------------- */
@@ -83,16 +83,16 @@ typedef struct mrc_decoder {
     mrc_hybrid codes; /* dictionary codes, and runs of booleans */
     mrc_delta delta;  /* integers, lengths, or lengths of the common beginning */
     mrc_delta rest;   /* DELTA_BYTES: lengths of the rest */
-    uint8_t *texts;   /* (room) DELTA_BYTES: current values; owned */
+    uint8_t *texts;   /* (room) values of the current batch, for DELTA_BYTES and SPLIT; owned */
     int64_t room;
     int64_t last, last_length; /* DELTA_BYTES: previous value, in `texts` */
 } mrc_decoder;
 
-/* Begins to decode a page. `texts` of the decoder stay allocated from page to page. */
+/* Begins to decode a page. The buffer `texts` of the decoder is reused from page to page. */
 mercer_status mrc_decoder_open(mrc_decoder *self, int64_t encoding, const uint8_t *at, const uint8_t *end);
 void mrc_decoder_close(mrc_decoder *self);
 bool mrc_decoder_is_coded(const mrc_decoder *self);
-/* Decode the next `count` values, up to MRC_PARQUET_BATCH for words. */
+/* Decode the next `count` values, at most MRC_PARQUET_BATCH. */
 mercer_status mrc_decoder_codes(mrc_decoder *self, int64_t count, int64_t dictionary, int32_t *out);
 mercer_status mrc_decoder_integers(mrc_decoder *self, int64_t count, int64_t *out);
 mercer_status mrc_decoder_reals(mrc_decoder *self, int64_t count, double *out);

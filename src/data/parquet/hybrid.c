@@ -18,7 +18,7 @@
 
 #include <string.h>
 
-enum { MOST_BLOCK = 1 << 20 }; /* values per block of deltas; writers use 128 to 1024 */
+enum { MOST_BLOCK = 1 << 20 }; /* limit of values per block of deltas; writers use 128 to 1024 */
 
 /* Returns the `width` bits (up to 64) at a position. All bytes before `end` may be read. Bytes from `end` on count as
    0. */
@@ -65,7 +65,7 @@ static bool begin_run(mrc_hybrid *self)
     if (head & 1) {
         int64_t values = (int64_t)(head >> 1) * 8, bytes = (int64_t)(head >> 1) * self->width;
         int64_t left = self->end - self->at;
-        if (bytes > left) values = left * 8 / self->width, bytes = left; /* the last group may be cut off */
+        if (bytes > left) values = left * 8 / self->width, bytes = left; /* the last group of 8 values may be cut off */
         self->bits = self->at;
         self->position = 0;
         self->packed = values;
@@ -134,7 +134,8 @@ bool mrc_delta_open(mrc_delta *out, const uint8_t *at, const uint8_t *end)
     if (!take_unsigned(&at, end, &block) || !take_unsigned(&at, end, &minis) || !take_unsigned(&at, end, &total) ||
         !take_unsigned(&at, end, &first))
         return false;
-    /* Parts of a multiple of 8 values begin at whole bytes. mini = minis makes the first part begin a block. */
+    /* The number of values per part must be a multiple of 8, so that parts begin at whole bytes. With mini = minis, the
+       first call of begin_mini begins a block. */
     if (block == 0 || block > MOST_BLOCK || minis == 0 || minis > block || block % minis || block / minis % 8 ||
         total > INT32_MAX)
         return false;
@@ -149,7 +150,7 @@ bool mrc_delta_open(mrc_delta *out, const uint8_t *at, const uint8_t *end)
     return true;
 }
 
-/* Begins the next part of a block, and the next block if there is none. */
+/* Begins the next part of the block, or the next block after the last part. */
 static bool begin_mini(mrc_delta *self)
 {
     if (++self->mini >= self->minis) {
@@ -207,6 +208,6 @@ const uint8_t *mrc_delta_end(const mrc_delta *delta)
         if (!begin_mini(&self)) return NULL;
         self.left -= mrc_min(self.left, self.per_mini);
     }
-    /* parts after the last value have a width but no bytes, except that writers may add those of the whole block */
+    /* The part of the last value is padded to its full size. Later parts of the block have a width but no bytes. */
     return self.at;
 }

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * data/parquet: tables in Parquet files, whose columns are flat.
+ * data/parquet: tables in Parquet files. Only flat columns can be read.
  *
- * thrift.h reads the encoding of the metadata, parquet_meta.c the footer: columns, row groups, and where the pages of
- * each column are. codecs.h decompresses a page, encodings.h decodes its values, parquet_pages.c reads the pages of a
- * column in order, and value_text.c prints values as a CSV file would have them. parquet_table.c presents a file as a
- * table (data/table/csv_table.h), and parquet_records.c reads its records into cells, so that a Parquet file and the
- * equal CSV file give the same dataset.
+ * thrift.h reads the encoding of the metadata, and parquet_meta.c reads the footer: columns, row groups, and positions
+ * of the pages of each column. codecs.h decompresses a page, encodings.h decodes its values, parquet_pages.c reads the
+ * pages of a column in order, and value_text.c prints values as in a CSV file. parquet_table.c presents a file as a
+ * table (data/table/csv_table.h), and parquet_records.c reads its records into cells, so that a Parquet file and a CSV
+ * file of the same table give the same dataset.
  *
  * Files are read row group by row group. Each used column holds one decompressed page and one dictionary. No count,
- * size or offset of a file is trusted: it is checked against the bytes that exist, and memory is taken from the budget
- * of the input before it is allocated.
+ * size or offset in a file is trusted: each is checked against the bytes that exist, and memory is taken from the
+ * budget of the input before it is allocated.
  */
 #ifndef MRC_DATA_PARQUET_H
 #define MRC_DATA_PARQUET_H
@@ -60,7 +60,7 @@ typedef struct mrc_parquet_column {
 
 /* Pages of a column in a row group. */
 typedef struct mrc_parquet_chunk {
-    /* position of the first page, of a dictionary or of values, and the bytes of all pages */
+    /* offset: position of the first page, which has a dictionary or values; bytes: size of all pages */
     int64_t offset, bytes;
     int32_t codec;
 } mrc_parquet_chunk;
@@ -68,7 +68,7 @@ typedef struct mrc_parquet_chunk {
 typedef struct mrc_parquet {
     const mrc_input *input;      /* borrowed */
     mrc_parquet_column *columns; /* (count) */
-    /* number of columns; number of columns of a row group, which is larger if some columns are nested */
+    /* count: number of columns; leaves: number of columns per row group, which is larger if some columns are nested */
     int64_t count, leaves;
     mrc_parquet_chunk *chunks; /* (groups, leaves) */
     int64_t *group_rows;       /* (groups) */
@@ -85,14 +85,14 @@ mercer_status mrc_parquet_fail(const mrc_input *input, const char *what);
 
 /* ---- Values of a column --------------------------------------------------------------------------------------- */
 
-enum { MRC_PARQUET_BATCH = 1024 }; /* rows that are decoded at once */
+enum { MRC_PARQUET_BATCH = 1024 }; /* largest number of rows in a batch */
 
 typedef struct mrc_parquet_word {
     const uint8_t *bytes;
     int64_t length;
 } mrc_parquet_word;
 
-/* Decoded values of consecutive rows; only the list of the column's type is set. */
+/* Decoded values of consecutive rows; only the array for the column's type is set. */
 typedef struct mrc_parquet_batch {
     uint8_t valid[MRC_PARQUET_BATCH];          /* 1: present, 0: missing */
     int64_t integers[MRC_PARQUET_BATCH];       /* integers, booleans, dates, times */
@@ -106,7 +106,7 @@ typedef struct mrc_parquet_batch {
 /* Distinct values of a column in a row group. */
 typedef struct mrc_parquet_dictionary {
     uint8_t *memory; /* decompressed page; NULL: the values are in the file */
-    /* (count) values; only the list of the column's type is allocated */
+    /* (count) values; only the array for the column's type is allocated */
     int64_t *integers;
     double *reals;
     mrc_parquet_word *words;
@@ -118,7 +118,7 @@ typedef struct mrc_parquet_reader {
     const mrc_parquet *file;
     const mrc_parquet_column *column;
     int64_t group;           /* current row group */
-    const uint8_t *at, *end; /* rest of its pages */
+    const uint8_t *at, *end; /* rest of the row group's pages */
     const char *released;    /* the pages of the file before this address were released */
     uint8_t *memory;         /* (room) decompressed page */
     int64_t room;
@@ -131,11 +131,11 @@ typedef struct mrc_parquet_reader {
     int64_t generation; /* number of dictionaries so far */
 } mrc_parquet_reader;
 
-/* Prepares for reading a column. MERCER_ERROR_FORMAT if its values cannot be read; the caller closes `out` even
-   then. */
+/* Prepares for reading a column. Fails with MERCER_ERROR_FORMAT if values of this column cannot be read. The caller
+   closes `out` even if this fails. */
 mercer_status mrc_parquet_reader_open(mrc_parquet_reader *out, const mrc_parquet *file, int64_t column);
 void mrc_parquet_reader_close(mrc_parquet_reader *reader);
-/* Skips *skip rows, which becomes 0, then decodes the values of the next 1 to `most` rows. */
+/* Skips *skip rows and sets *skip to 0. Then decodes the values of the next rows: at least 1, at most `most`. */
 mercer_status mrc_parquet_reader_next(mrc_parquet_reader *reader, int64_t most, int64_t *skip,
                                       mrc_parquet_batch *batch);
 
@@ -143,15 +143,15 @@ mercer_status mrc_parquet_reader_next(mrc_parquet_reader *reader, int64_t most, 
 
 enum { MRC_PARQUET_TEXT_CHARS = 128 };
 
-/* Returns value i of a batch as text of *length bytes, as in a CSV file: "" if it is missing or NaN. `room` is used
-   unless the value is a text, which stays where it is. */
+/* Returns value i of a batch as text of *length bytes, as in a CSV file: "" if it is missing or NaN. The result is in
+   `room`, unless the value itself is a text; then the result points to the value. */
 const char *mrc_parquet_text(const mrc_parquet_column *column, const mrc_parquet_batch *batch, int64_t i,
                              char room[MRC_PARQUET_TEXT_CHARS], int64_t *length);
-/* Returns value i, which is not missing, as the number that its text would be read as. Returns false if that needs the
-   text. */
+/* Sets *value to the number that the text of value i would be read as. The value must not be missing. Returns false if
+   the text must be parsed instead. */
 bool mrc_parquet_number(const mrc_parquet_column *column, const mrc_parquet_batch *batch, int64_t i, double *value);
-/* Returns value i, which is not missing, as the days that its text would be read as. Returns false if that needs the
-   text. */
+/* Sets *days to the days that the text of value i would be read as. The value must not be missing. Returns false if the
+   text must be parsed instead. */
 bool mrc_parquet_days(const mrc_parquet_column *column, const mrc_parquet_batch *batch, int64_t i, double *days);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The footer of a Parquet file: its columns, its row groups, and where the pages of each column are.
+ * The footer of a Parquet file: its columns, its row groups, and the positions of the pages of each column.
  *
  *   file     "PAR1", pages, footer, length of the footer (4 bytes, little-endian), "PAR1"
  *   footer   a Thrift struct: schema (field 2), number of rows (3), row groups (4), encryption (8)
@@ -49,8 +49,8 @@ typedef struct element {
     int64_t name_length;
     int64_t type, width, repetition, children, converted, scale;
     int64_t logical; /* field number in the union of logical types; 0: none */
-    int64_t unit;    /* of times: 1 milliseconds, 2 microseconds, 3 nanoseconds */
-    int64_t bits;    /* of integers */
+    int64_t unit;    /* unit of times: 1 milliseconds, 2 microseconds, 3 nanoseconds */
+    int64_t bits;    /* width of integers */
     bool is_signed, utc;
 } element;
 
@@ -117,8 +117,8 @@ static void read_element(mrc_thrift *thrift, int type, element *out)
     }
 }
 
-/* Returns the logical type of an element with only a converted type, which older writers use. The list is indexed by
-   the converted type: 7 and 8 are times, 9 and 10 timestamps, each in milliseconds and microseconds; 11 to 14 are
+/* Returns the logical type of an element. Older writers set only a converted type, which is an index into the list.
+   Converted types 7 and 8 are times, 9 and 10 are timestamps, first in milliseconds, then in microseconds; 11 to 14 are
    unsigned integers. */
 static int64_t logical_of(element *from)
 {
@@ -131,8 +131,8 @@ static int64_t logical_of(element *from)
     return logical[converted];
 }
 
-/* Returns the kind of a column; sets its scale for times. Logical types: 1 text, 4 enumeration, 5 decimal, 6 date, 7
-   time, 8 timestamp, 10 integer, 12 JSON, 14 UUID, 15 half float. */
+/* Returns the kind of a column, and sets its scale and its flag for UTC. Logical types: 1 text, 4 enumeration, 5
+   decimal, 6 date, 7 time, 8 timestamp, 10 integer, 12 JSON, 14 UUID, 15 half float. */
 static mrc_parquet_kind kind_of(element *from, mrc_parquet_column *column)
 {
     bool bytes = from->type == MRC_PARQUET_BYTES, fixed = from->type == MRC_PARQUET_FIXED;
@@ -160,10 +160,10 @@ static mrc_parquet_kind kind_of(element *from, mrc_parquet_column *column)
     if (from->type == MRC_PARQUET_BOOLEAN) return MRC_PARQUET_TRUTH;
     if (bytes || fixed)
         return logical == 0 || logical == 1 || logical == 4 || logical == 12 ? MRC_PARQUET_TEXT : MRC_PARQUET_REFUSED;
-    return logical == 0 || logical == 11 ? MRC_PARQUET_NUMBER : MRC_PARQUET_REFUSED; /* 11: a column without values */
+    return logical == 0 || logical == 11 ? MRC_PARQUET_NUMBER : MRC_PARQUET_REFUSED; /* 11: all values are missing */
 }
 
-/* Describes a column that cannot be read. */
+/* Returns why a column cannot be read, to continue "column 'a' is ". */
 static const char *refusal(const element *from)
 {
     static const char *const names[] = {[2] = "a map",      [3] = "a list",      [9] = "an interval", [13] = "BSON",
@@ -177,14 +177,14 @@ static const char *refusal(const element *from)
     return from->repetition == 2 ? "a list" : from->children > 0 ? "nested" : "of a type that is not supported";
 }
 
-/* Makes a column of an element of the root. */
+/* Makes a column from a child of the root. */
 static mercer_status make_column(mrc_parquet *self, element *from, mrc_parquet_column *out)
 {
     if (from->children == 0 && (from->type < 0 || from->type > MRC_PARQUET_FIXED || from->repetition < 0))
         return mrc_parquet_fail(self->input, "its footer has a column of an unknown type");
     if (from->type == MRC_PARQUET_FIXED && (from->width < 1 || from->width > INT32_MAX))
         return mrc_parquet_fail(self->input, "its footer has values of an invalid size");
-    /* Bytes of a value by type; texts (0) have none, and FIXED has the width of its element. */
+    /* Bytes per value by type. Texts have no fixed width (0). FIXED has the width of its element. */
     static const signed char widths[] = {1, 4, 8, 12, 4, 8, 0};
     *out = (mrc_parquet_column){.name = from->name,
                                 .name_length = from->name_length,
@@ -201,7 +201,7 @@ static mercer_status make_column(mrc_parquet *self, element *from, mrc_parquet_c
     return MERCER_OK;
 }
 
-/* Reads the schema: the root, and in depth-first order all elements. Each child of the root is a column. */
+/* Reads the schema: the root, then all other elements in depth-first order. Each child of the root is a column. */
 static mercer_status read_schema(mrc_parquet *self, mrc_thrift *thrift, int type)
 {
     element root, each;
@@ -269,7 +269,8 @@ static void read_chunk(mrc_thrift *thrift, int type, pages *out)
     }
 }
 
-/* Checks the place of the pages of a column. Pages of a dictionary come first. */
+/* Sets the position of the pages of a column, and checks that they are inside the file. A page with a dictionary comes
+   first. */
 static mercer_status place_chunk(const mrc_parquet *self, const pages *from, mrc_parquet_chunk *out)
 {
     const mrc_input *input = self->input;
@@ -277,7 +278,8 @@ static mercer_status place_chunk(const mrc_parquet *self, const pages *from, mrc
     if (from->encrypted) return mrc_parquet_fail(input, "it has encrypted columns, which are not supported");
     if (from->elsewhere) return mrc_parquet_fail(input, "its values are in another file, which is not supported");
     if (from->present && from->values == 0) return MERCER_OK; /* an empty row group has no pages */
-    /* The pages begin with a dictionary only if its offset is below that of the values; 0 means that there is none. */
+    /* The pages begin with a dictionary only if the offset of the dictionary is below the offset of the values. Offset
+       0 means that there is no dictionary. */
     bool dictionary = from->dictionary > 0 && from->dictionary < from->data;
     out->offset = dictionary ? from->dictionary : from->data;
     out->bytes = from->bytes;
@@ -332,7 +334,7 @@ static mercer_status read_groups(mrc_parquet *self, mrc_thrift *thrift, int type
 {
     int kind;
     int64_t chunks, count = mrc_thrift_list(thrift, type, &kind);
-    /* The schema must come first, because it defines the number of leaves. */
+    /* The schema must precede the row groups, because it defines the number of leaves. */
     if (!self->columns || self->group_rows) return mrc_parquet_fail(self->input, "its footer is damaged");
     if (!mrc_multiply(count, self->leaves, &chunks)) chunks = INT64_MAX;
     MRC_TRY(take_list(self, &self->group_rows, count, sizeof *self->group_rows));

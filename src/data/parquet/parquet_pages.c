@@ -2,8 +2,8 @@
 /*
  * The pages of a column, in order: headers, checksums, definition levels and dictionaries.
  *
- * A page is decompressed into the buffer of its reader, or decoded where it is if it is not compressed. Its definition
- * levels say which rows have a value; the values of those rows follow one after the other.
+ * A page is decompressed into the buffer of its reader, or decoded in place if it is not compressed. The definition
+ * levels of a page say which rows have a value. Only the values of these rows are stored.
  */
 #include "core/memory.h"
 #include "data/parquet/codecs.h"
@@ -18,11 +18,11 @@
 enum { PAGE_DATA = 0, PAGE_DICTIONARY = 2, PAGE_DATA_2 = 3 };
 
 typedef struct page_header {
-    int64_t type, size, bytes; /* size: decompressed, bytes: in the file */
+    int64_t type, size, bytes; /* size: bytes after decompression; bytes: bytes in the file */
     int64_t checksum;
     int64_t rows, encoding;
-    int64_t level_encoding;              /* of version 1 */
-    int64_t level_bytes, repeated_bytes; /* of version 2 */
+    int64_t level_encoding;              /* only in version 1 */
+    int64_t level_bytes, repeated_bytes; /* only in version 2 */
     bool has_checksum, plain;            /* plain: the values are not compressed */
 } page_header;
 
@@ -58,8 +58,8 @@ static void read_data_2_header(mrc_thrift *thrift, int type, page_header *out)
     }
 }
 
-/* Reads the header of a page. The cases are field numbers, as in parquet_meta.c. check_header refuses fields that keep
-   -1. */
+/* Reads the header of a page. The cases are field numbers, as in parquet_meta.c. A size or number of rows that is
+   missing keeps -1, which later checks refuse. */
 static void read_header(mrc_thrift *thrift, page_header *out)
 {
     mrc_thrift_field field = {0};
@@ -104,7 +104,8 @@ static mercer_status reserve(const mrc_input *input, uint8_t **memory, int64_t *
     return status;
 }
 
-/* Decompresses a page or a part of it into *memory (*room). *out: the result, there or in the file. */
+/* Decompresses a page, or the part of it with the values, into *memory (*room bytes), which grows if necessary. *out
+   points to the result: in *memory, or in the file if the data are not compressed. */
 static mercer_status unpack(const mrc_parquet_reader *self, const uint8_t *data, int64_t bytes, int64_t size,
                             bool plain, uint8_t **memory, int64_t *room, const uint8_t **out)
 {
@@ -130,7 +131,8 @@ static void drop_dictionary(mrc_parquet_reader *self)
     *old = (mrc_parquet_dictionary){0};
 }
 
-/* Returns whether values of the type are decoded as floating-point numbers, as words, or otherwise as integers. */
+/* Return whether values of the type are decoded as floating-point numbers (is_real) or as words (is_word). All other
+   values are decoded as integers. */
 static bool is_real(mrc_parquet_type type)
 {
     return type == MRC_PARQUET_FLOAT || type == MRC_PARQUET_DOUBLE;
@@ -140,7 +142,7 @@ static bool is_word(mrc_parquet_type type)
     return type == MRC_PARQUET_BYTES || type == MRC_PARQUET_FIXED;
 }
 
-/* Decodes the values of a dictionary, at most MRC_PARQUET_BATCH at a time. */
+/* Decodes the values of a dictionary in batches of up to MRC_PARQUET_BATCH values. */
 static mercer_status decode_dictionary(mrc_parquet_reader *self, int64_t count)
 {
     mrc_parquet_dictionary *to = &self->dictionary;
@@ -164,7 +166,7 @@ static mercer_status read_dictionary(mrc_parquet_reader *self, const page_header
     const mrc_input *input = self->file->input;
     mrc_parquet_type type = self->column->type;
     mrc_parquet_dictionary *to = &self->dictionary;
-    /* Fewest bytes of a value, which bound the number of values before lists are allocated. */
+    /* least: smallest size of a value in bytes. It bounds the number of values before arrays are allocated. */
     int64_t least = type == MRC_PARQUET_BYTES ? 4 : self->column->width, room = 0;
     int64_t each = is_word(type) ? (int64_t)sizeof *to->words : 8;
     const uint8_t *at;
@@ -187,7 +189,7 @@ static mercer_status read_dictionary(mrc_parquet_reader *self, const page_header
 
 /* ---- Pages of values --------------------------------------------------------------------------------------------- */
 
-/* Begins a page of version 1: its levels are compressed together with its values, after their size. */
+/* Begins a page of version 1. The decompressed page has the size of the levels, then the levels, then the values. */
 static mercer_status begin_page_1(mrc_parquet_reader *self, const page_header *header, const uint8_t *data)
 {
     const uint8_t *at;
@@ -232,7 +234,7 @@ static mercer_status check_header(const mrc_parquet_reader *self, const mrc_thri
     return MERCER_OK;
 }
 
-/* Begins the next page that has values. Pages of rows that are all skipped are not decompressed. */
+/* Begins the next page that has rows to read. A page whose rows are all skipped is not decompressed. */
 static mercer_status begin_page(mrc_parquet_reader *self, int64_t *skip)
 {
     page_header header;
@@ -305,8 +307,8 @@ void mrc_parquet_reader_close(mrc_parquet_reader *self)
 
 /* ---- Values ------------------------------------------------------------------------------------------------------ */
 
-/* Reads the definition levels of `rows` rows. Returns the number of rows that have a value, or -1. A run of rows that
-   all have a value is a fast path. */
+/* Reads the definition levels of `rows` rows. Returns the number of rows that have a value, or -1 if the levels are
+   damaged. The fast path is a run of rows that all have a value. */
 static int64_t take_levels(mrc_parquet_reader *self, int64_t rows, uint8_t *valid)
 {
     int32_t levels[MRC_PARQUET_BATCH];
@@ -321,7 +323,8 @@ static int64_t take_levels(mrc_parquet_reader *self, int64_t rows, uint8_t *vali
     return present;
 }
 
-/* Moves `present` values to the rows that have one, from the last row down, until all rows before have one. */
+/* Moves the `present` decoded values to their rows, from the last row down. Stops when all remaining rows have a value,
+   because these values are in place already. */
 #define SPREAD(list, zero)                                  \
     for (int64_t i = rows, k = present; k < i;) {           \
         i--;                                                \
@@ -341,7 +344,7 @@ static void spread(const mrc_parquet_reader *self, int64_t rows, int64_t present
         SPREAD(batch->integers, 0)
 }
 
-/* Decodes values by their codes. */
+/* Decodes codes and copies their values from the dictionary. */
 static mercer_status take_coded(mrc_parquet_reader *self, int64_t count, mrc_parquet_batch *batch)
 {
     const mrc_parquet_dictionary *from = &self->dictionary;

@@ -3,7 +3,8 @@
  * Reading of records of a Parquet file into cells, targets, weights and keys.
  *
  * Every value means what its text in a CSV file would mean, and values without a fast path below are read as that text
- * by mrc_cell_read. Numbers and dates become cells directly. A word of a dictionary is looked up when it occurs first.
+ * by mrc_cell_read. Numbers and dates become cells directly. A word of a dictionary is read as text only when it first
+ * occurs.
  */
 #include "core/matrix.h"
 #include "core/memory.h"
@@ -20,7 +21,7 @@ typedef struct block {
     const mrc_csv *csv;
     mrc_sink *to;
     int64_t first_row, count;
-    int32_t places[MRC_PARQUET_BATCH]; /* (count) row that each record becomes, from first_row on */
+    int32_t places[MRC_PARQUET_BATCH]; /* (count) row of the table for each record, minus first_row */
 } block;
 
 /* Cells of a column: record i of the block has the cell first[places[i] * stride]. */
@@ -38,14 +39,14 @@ static column_cells cells_of_column(const block *self, int64_t cell)
 
 /* ---- Targets, weights and keys ----------------------------------------------------------------------------------- */
 
-/* Returns whether numbers of a side column may be taken without their text. */
+/* Returns whether numbers of a side column (target, weight or key) may be used without their text. */
 static bool takes_numbers(const mrc_sink *to, mrc_act act)
 {
     if (act == ACT_TARGET) return to->plain && !mrc_notation_is_set(&to->targets->notation);
     return to->plain && (act == ACT_VALUE || act == ACT_WEIGHT);
 }
 
-/* Takes a number without its text. Returns false if its text is needed, for a message. */
+/* Stores a number of a side column without its text. Returns false if the text is needed for an error message. */
 static bool take_number(const block *self, const struct mrc_action *action, double value, int64_t line,
                         mercer_status *status)
 {
@@ -82,7 +83,8 @@ static mercer_status read_side(const block *self, int64_t k, int64_t row, int64_
     return mrc_cell_read(self->table, self->csv, self->to, column, &field, NULL, left_out);
 }
 
-/* Reads targets, weights and keys record by record: a missing target changes the rows of all further records. */
+/* Reads targets, weights and keys record by record: a record without a target is left out, which shifts the rows of all
+   further records. */
 static mercer_status read_sides(block *self)
 {
     mrc_sink *to = self->to;
@@ -117,7 +119,8 @@ static mercer_status read_text(const block *self, int64_t column, int64_t i, int
     return mrc_cell_read(self->table, self->csv, self->to, column, &field, cells, &left_out);
 }
 
-/* Values of a column in the batch that become cells of consecutive records from `done` on. */
+/* The values of one column in the current batch. They become cells of consecutive records of the block, beginning with
+   record `done`. */
 typedef struct part {
     const block *block;
     int64_t column, done;
@@ -130,14 +133,15 @@ static float *cell_at(const part *self, int64_t i)
     return &self->cells.first[self->block->places[self->done + i] * self->cells.stride];
 }
 
-/* Returns whether a number is a cell without a message. */
+/* Returns whether a number is in the range of float. Other numbers need a message. */
 static inline bool is_plain(double value)
 {
-    return value >= -3.4028234663852886e38 && value <= 3.4028234663852886e38; /* of float; false for NaN */
+    return value >= -3.4028234663852886e38 && value <= 3.4028234663852886e38; /* the range of float; false for NaN */
 }
 
-/* Returns whether a float is its own cell. The decimal that it stands for, which is at most half a unit of the last
-   place away, is needed only to find the largest rounding error of a column (mrc_cell_number). */
+/* Returns whether a float can be stored as a cell without further checks. Otherwise mrc_cell_number must compare the
+   float with the decimal number that it stands for, to find the largest rounding error of the column. This error is at
+   most half a unit in the last place of the float. */
 static inline bool is_cell(const mrc_cell_column *column, double value)
 {
     return column->origin == 0 && __builtin_fabs(value) * 0x1p-24 <= column->off;
@@ -149,8 +153,8 @@ static mercer_status read_numbers(const part *self)
     const mrc_parquet_column *column = &rows->file.columns[self->column];
     const mrc_parquet_batch *batch = rows->batch;
     mrc_cell_column *to = self->action->column;
-    /* plain: no number means a missing value; direct: the stored number is what its text would be read as; single:
-       floats */
+    /* plain: no number means a missing value; direct: the stored number is what its text would be read as; single: the
+       values are floats */
     bool plain = self->block->to->plain, real = column->type == MRC_PARQUET_DOUBLE;
     bool single = plain && column->type == MRC_PARQUET_FLOAT;
     bool direct = plain && column->kind == MRC_PARQUET_NUMBER && !single;
@@ -184,7 +188,7 @@ static mercer_status read_dates(const part *self)
     return MERCER_OK;
 }
 
-/* Prepares the cells of a dictionary: all are unknown after a new one. */
+/* Prepares the cells of a dictionary. If the dictionary is new, all its cells are unknown. */
 static mercer_status open_codes(const part *self, mrc_code_cells *codes)
 {
     const mrc_parquet_reader *reader = &self->block->rows->readers[self->column];
@@ -202,7 +206,8 @@ static mercer_status open_codes(const part *self, mrc_code_cells *codes)
     return MERCER_OK;
 }
 
-/* Reads words by their codes. A cell below 0 or NaN is not remembered, because every such word counts. */
+/* Reads words by their codes. A cell that is below 0 or NaN is not cached, because each occurrence of such a word must
+   be counted. */
 static mercer_status read_coded(const part *self)
 {
     mrc_parquet_rows *rows = self->block->rows;
@@ -223,7 +228,7 @@ static mercer_status read_coded(const part *self)
     return MERCER_OK;
 }
 
-/* Reads words as text; recent ones are recognized by their bytes. */
+/* Reads words as text; recent words are recognized by their bytes. */
 static mercer_status read_words(const part *self)
 {
     const mrc_parquet_rows *rows = self->block->rows;
@@ -262,7 +267,8 @@ static mercer_status read_part(const part *self)
     return MERCER_OK;
 }
 
-/* Reads a column of features. It may turn out to have another kind, and is then not read further. */
+/* Reads a column of features. Reading stops if the column turns out to have another kind, which sets its action to
+   ACT_PASS. */
 static mercer_status read_column(const block *self, int64_t column)
 {
     struct mrc_action *action = &self->to->actions[column];
@@ -279,7 +285,7 @@ static mercer_status read_column(const block *self, int64_t column)
 mercer_status mrc_parquet_records_read(const mrc_table *table, mrc_csv *csv, mrc_sink *to, int64_t count)
 {
     block self = {.table = table, .rows = table->parquet, .csv = csv, .to = to};
-    /* `released` is NULL at the beginning of a file. Its address has no meaning for Parquet files. */
+    /* `released` is NULL at the beginning of a file. For Parquet files it has no other meaning. */
     if (!to->released) mrc_parquet_rows_begin(table->parquet, csv->line - 1);
     to->released = csv->at;
     for (; count > 0; count -= self.count, csv->line += self.count) {
@@ -289,7 +295,7 @@ mercer_status mrc_parquet_records_read(const mrc_table *table, mrc_csv *csv, mrc
         for (int64_t column = 0; column < table->columns && to->cells; column++)
             if (to->actions[column].column && to->actions[column].act != ACT_PASS) MRC_TRY(read_column(&self, column));
     }
-    /* at the end of a file its pages are released, because a table may have many files */
+    /* Close the readers at the end of a file, because a table may have many files. */
     if (csv->line > table->parquet->file.rows) mrc_parquet_rows_begin(table->parquet, 0);
     return MERCER_OK;
 }

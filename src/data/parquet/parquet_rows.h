@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Records of a Parquet file as those of a table (data/table/csv_table.h). */
+/* Reading of a Parquet file as a table (data/table/csv_table.h). */
 #ifndef MRC_DATA_PARQUET_ROWS_H
 #define MRC_DATA_PARQUET_ROWS_H
 
 #include "data/parquet/parquet.h"
 #include "data/table/cells/csv_cells.h"
 
-/* Cells of the words of a dictionary, found when a word occurs first. */
+/* Cells of the words of a dictionary. Each cell is set when its word first occurs. */
 typedef struct mrc_code_cells {
     float *cells; /* (room) cell of each code; below 0: not known */
     int64_t room;
-    int64_t generation; /* dictionary of the reader that they belong to */
+    int64_t generation; /* generation of the reader's dictionary that the cells belong to */
 } mrc_code_cells;
 
 /* Texts of the values of some columns, for a block of rows. */
@@ -37,8 +37,8 @@ struct mrc_parquet_rows {
 
 /* ---- Tables ------------------------------------------------------------------------------------------------------ */
 
-/* Opens a file as a table, whose header line is made of the names of its columns and whose units are rows. The caller
-   closes it even if this fails. */
+/* Opens a file as a table. Its header line is made of the column names, and messages count its rows. The caller closes
+   the table even if this fails. */
 mercer_status mrc_parquet_table_open(mrc_table *out, const mrc_input *input);
 void mrc_parquet_table_close(mrc_table *table);
 /* Like mrc_records_read. csv->line is the number of the next row, from 1. */
@@ -50,7 +50,7 @@ mercer_status mrc_parquet_sample(const mrc_table *table, int64_t column, int64_t
 
 /* ---- Values ------------------------------------------------------------------------------------------------------ */
 
-/* Begins to read at a row: all readers start again. */
+/* Moves to row `first`: closes all readers, which then start again at this row. */
 void mrc_parquet_rows_begin(mrc_parquet_rows *rows, int64_t first);
 /* Decodes up to `most` further values of a column into rows->batch. */
 mercer_status mrc_parquet_rows_next(mrc_parquet_rows *rows, int64_t column, int64_t most);

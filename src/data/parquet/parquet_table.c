@@ -4,7 +4,7 @@
  *
  * The header line is a CSV line in memory, so that table/csv_table.c and table/csv_layout.c find columns in the same
  * way as in text files. Each column has its own read position, because its pages are separate in the file. All columns
- * share one batch of decoded values: texts that must live longer are copied.
+ * share one batch of decoded values, so texts that must live longer are copied.
  */
 #include "core/memory.h"
 #include "data/parquet/parquet_rows.h"
@@ -19,7 +19,7 @@ static mercer_status write_header(mrc_parquet_rows *self, mrc_table *table)
     const mrc_parquet *file = &self->file;
     mercer_context *context = file->input->context;
     int64_t bytes = 0;
-    /* At most every character is a quote, which is doubled; two quotes and a separator are added. */
+    /* Upper bound: all characters are quotes, which are doubled, and each name gets two quotes and a separator. */
     for (int64_t c = 0; c < file->count; c++) bytes += 2 * file->columns[c].name_length + 3;
     MRC_TRY(mrc_budget_take(context, file->input->budget, file->input->path, bytes));
     self->held += bytes;
@@ -136,7 +136,7 @@ mercer_status mrc_parquet_sample(const mrc_table *table, int64_t column, int64_t
 
 /* ---- Texts of several columns ------------------------------------------------------------------------------------ */
 
-/* Allocates the lists of texts, of one block of each column that is read so. */
+/* Allocates the lists of texts, for one block of rows of each column that is read as text. */
 static mercer_status open_texts(mrc_parquet_rows *self, int64_t columns)
 {
     mrc_parquet_texts *texts = &self->texts;

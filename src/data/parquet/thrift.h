@@ -30,9 +30,9 @@ static inline int64_t mrc_zigzag(uint64_t value)
 {
     return (int64_t)(value >> 1) ^ -(int64_t)(value & 1);
 }
-/* Begins a struct, the value of a field of this type. Returns false if it is not one. */
+/* Begins a struct. `type` is the type of the field; returns false if that is not a struct. */
 bool mrc_thrift_begin(mrc_thrift *thrift, int type);
-/* Reads the header of the next field. Returns false at the end of the struct, which it then leaves. */
+/* Reads the header of the next field. At the end of the struct, leaves the struct and returns false. */
 bool mrc_thrift_next(mrc_thrift *thrift, mrc_thrift_field *field);
 /* Reads an integer or a boolean (0 or 1). */
 int64_t mrc_thrift_integer(mrc_thrift *thrift, int type);

@@ -2,8 +2,8 @@
 /*
  * Snappy and LZ4 blocks: sequences of literals (bytes that follow) and copies (bytes that were written before).
  *
- * Both formats need a page of code, so tables compressed with Parquet's most common codec can be read everywhere.
- * Literals and copies of up to 16 bytes, nearly all, are moved 16 bytes at once where both buffers have them.
+ * Decoding them takes little code, so no library is needed for snappy, Parquet's most common codec. Nearly all literals
+ * and copies have up to 16 bytes. They are moved 16 bytes at once if both buffers have at least 16 bytes left.
  */
 #include "data/parquet/codecs.h"
 
@@ -17,7 +17,7 @@ typedef struct block {
     uint8_t *begin, *to, *stop; /* output, filled up to `to` */
 } block;
 
-/* Copies bytes of the input. The fast path writes STEP bytes; those after the literal are overwritten later. */
+/* Copies bytes of the input. The fast path writes STEP bytes; the bytes after the literal are overwritten later. */
 static inline bool take_literal(block *self, uint64_t length)
 {
     if (length > (uint64_t)(self->end - self->at) || length > (uint64_t)(self->stop - self->to)) return false;
@@ -30,8 +30,8 @@ static inline bool take_literal(block *self, uint64_t length)
     return true;
 }
 
-/* Copies bytes of the output from `offset` bytes before its end. They may overlap, and then repeat. With an offset of
-   at least STEP, a step reads only bytes that are complete. */
+/* Appends `length` bytes of the output, from `offset` bytes before its end on. If `length` exceeds `offset`, these
+   bytes repeat. With an offset of at least STEP, a step reads only bytes that are complete. */
 static inline bool take_copy(block *self, uint64_t offset, uint64_t length)
 {
     uint8_t *to = self->to;
@@ -68,7 +68,7 @@ static bool snappy_literal(block *self, unsigned tag)
     return take_literal(self, length + 1);
 }
 
-/* Reads a copy; the lowest two bits of its tag are the number of bytes of the offset, 3 meaning 4. */
+/* Reads a copy; the lowest two bits of its tag are the number of bytes of the offset, but 3 means 4 bytes. */
 static bool snappy_copy(block *self, unsigned tag)
 {
     uint64_t offset;

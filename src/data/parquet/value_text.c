@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Values as text, as a CSV file would have them: decimals that are read as the same number, dates in ISO 8601, true and
- * false. Numbers and dates that need no text have a fast path with the same result.
+ * Values as text, as in a CSV file: numbers as decimals that are read as the same number, dates in ISO 8601, booleans
+ * as true and false. mrc_parquet_number and mrc_parquet_days are fast paths with the same results, but without text.
  */
 #include "core/spec.h"
 #include "data/parquet/parquet.h"
@@ -11,8 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* FIRST_DAY and LAST_DAY: 0001-01-01 and 9999-12-31, counted from 1970-01-01. DECIMAL_BYTES: 256 bits, of at most 78
-   digits. */
+/* FIRST_DAY and LAST_DAY: 0001-01-01 and 9999-12-31, counted from 1970-01-01. DECIMAL_BYTES: largest size of a decimal,
+   256 bits, which have at most 78 digits. */
 enum { DAY_SECONDS = 86400, LAST_DAY = 2932896, FIRST_DAY = -719162, DECIMAL_BYTES = 32, DECIMAL_WORDS = 8 };
 
 /* ---- Dates and times --------------------------------------------------------------------------------------------- */
@@ -20,7 +20,7 @@ enum { DAY_SECONDS = 86400, LAST_DAY = 2932896, FIRST_DAY = -719162, DECIMAL_BYT
 /* Finds year, month and day of a day counted from 1970-01-01. */
 static void find_date(int64_t day, int64_t *year, int64_t *month, int64_t *of_month)
 {
-    int64_t y = (day + 719528) * 400 / 146097; /* 146097: days of 400 years; at most one year off */
+    int64_t y = (day + 719528) * 400 / 146097; /* 146097: days of 400 years; y is at most one year off */
     int64_t epoch = mrc_day_number(1970, 1, 1);
     while (mrc_day_number(y, 1, 1) - epoch > day) y--;
     while (mrc_day_number(y + 1, 1, 1) - epoch <= day) y++;
@@ -44,7 +44,8 @@ static int64_t power_of_ten(int32_t digits)
     return (int64_t)mrc_powers_of_ten[digits];
 }
 
-/* Splits a time into whole days, rounded down, seconds of the day, and the rest. */
+/* Splits a time; one second is `unit`. Returns the days, rounded down; *second is the second of the day, *rest the
+   remainder. */
 static int64_t split_time(int64_t time, int64_t unit, int64_t *second, int64_t *rest)
 {
     int64_t seconds = time / unit - (time % unit < 0), day = seconds / DAY_SECONDS - (seconds % DAY_SECONDS < 0);
@@ -81,7 +82,8 @@ bool mrc_parquet_days(const mrc_parquet_column *column, const mrc_parquet_batch 
         day = split_time(day, power_of_ten(column->scale), &second, &rest);
     else if (column->kind != MRC_PARQUET_DATE)
         return false;
-    /* the digits of a fraction are added one by one when its text is read, with other roundings */
+    /* Fractions of a second are read from text, because the parser adds their digits one by one, with other
+       roundings. */
     if (rest != 0 || day < FIRST_DAY || day > LAST_DAY) return false;
     *days = (double)(day - epoch) + (double)second / DAY_SECONDS;
     return true;
@@ -89,7 +91,7 @@ bool mrc_parquet_days(const mrc_parquet_column *column, const mrc_parquet_batch 
 
 /* ---- Decimals ---------------------------------------------------------------------------------------------------- */
 
-/* Prints digits with a point before the last `scale` of them. */
+/* Prints digits with a decimal point before the last `scale` digits. */
 static int put_point(const char *digits, int count, bool negative, int32_t scale, char *out)
 {
     int used = 0;
@@ -101,7 +103,7 @@ static int put_point(const char *digits, int count, bool negative, int32_t scale
     return used;
 }
 
-/* Prints a two's complement integer of up to 32 bytes, the highest first, as a decimal. */
+/* Prints a two's complement integer of up to 32 bytes, the highest byte first, as a decimal. */
 static int print_decimal(const uint8_t *bytes, int64_t length, int32_t scale, char *out)
 {
     enum { DIGITS = 80 };
@@ -132,7 +134,8 @@ static int print_decimal(const uint8_t *bytes, int64_t length, int32_t scale, ch
     return put_point(digits + begin, DIGITS - begin, negative, scale, out);
 }
 
-/* Returns the bytes of a decimal, the highest first; *length is at most DECIMAL_BYTES. NULL: it is longer. */
+/* Returns the bytes of a decimal, the highest byte first. *length is at most DECIMAL_BYTES; a longer decimal gives
+   NULL. */
 static const uint8_t *decimal_bytes(const mrc_parquet_column *column, const mrc_parquet_batch *batch, int64_t i,
                                     uint8_t room[8], int64_t *length)
 {
@@ -145,8 +148,8 @@ static const uint8_t *decimal_bytes(const mrc_parquet_column *column, const mrc_
     return room;
 }
 
-/* Computes a decimal of up to 8 significant bytes whose digits a double holds; the division is rounded correctly, since
-   powers of ten up to 10^22 are exact. */
+/* Computes the value of a decimal whose integer without the point is at most 2^53. Both operands of the division are
+   then exact in double, so the result is rounded correctly. Returns false for other decimals. */
 static bool decimal_number(const mrc_parquet_column *column, const mrc_parquet_batch *batch, int64_t i, double *value)
 {
     uint8_t room[8];
@@ -185,8 +188,9 @@ static int exponent_of(double size)
 }
 
 /*
- * Finds the number that a float's shortest decimal is read as: that of 6 to 9 digits, the first that is read as the
- * float again. Returns false for sizes outside 1e-6 .. 1e15, and where a product is too near to a tie of two decimals.
+ * Finds the double that the shortest decimal of a float f is read as. The shortest decimal has the smallest number of
+ * digits, from 6 to 9, with which it is read as f again. Returns false for sizes outside 1e-6 .. 1e15, and if f 10^k is
+ * too near to a tie between two decimals.
  *
  * With m = round(f 10^k) the decimal is m / 10^k, which is rounded once, because m < 2^53 and 10^|k| is exact. The
  * error of f 10^k is below 2^-52 10^9 < 1e-6. A decimal that is off by more than 2^-23 of the float is another float.
@@ -231,7 +235,8 @@ bool mrc_parquet_number(const mrc_parquet_column *column, const mrc_parquet_batc
     int64_t whole = batch->integers[i];
     switch (column->kind) {
         case MRC_PARQUET_NUMBER:
-            /* a float stands for the shortest decimal that is read as that float, which may be another double */
+            /* A float stands for the shortest decimal that is read as this float. As a double, this decimal may be
+               another number. */
             if (column->type == MRC_PARQUET_FLOAT) return shortest_number((float)batch->reals[i], value);
             *value = column->type == MRC_PARQUET_DOUBLE ? batch->reals[i] : (double)whole;
             return true;
@@ -251,7 +256,7 @@ static int print_uuid(const uint8_t *bytes, char *out)
     return used;
 }
 
-/* Prints a number, whose text is read as the same number; nothing for NaN. */
+/* Prints a number as text that is read as the same number. NaN has an empty text. */
 static int print_value(const mrc_parquet_column *column, const mrc_parquet_batch *batch, int64_t i,
                        char out[MRC_PARQUET_TEXT_CHARS])
 {

@@ -9,8 +9,9 @@
  *   mixup    l x + (1 - l) x',  l y + (1 - l) y',   l ~ Beta(a, a),  x' another sample of the block, uniformly
  *
  * x (H, W, C) interleaved. This file makes the random draws; core/numbers/changes.h applies them to rows in host memory
- * and, with the same results, to rows on a device. Draws of part i of sample k in pass e: sequence (e, k) of the seed,
- * from word i 2^32 on. Cost: O(features) per sample; noise is the most expensive: a Philox block per four features.
+ * and, with the same results, to rows on a device. The draws of part i for sample k in pass e come from the random
+ * sequence (e, k) of the seed, from word i 2^32 on. Cost: O(features) per sample; noise is the most expensive: a Philox
+ * block per four features.
  *
  * Beta(a, a) is g / (g + g') with two Gamma(a) numbers, drawn as logarithms by Marsaglia and Tsang's method, because
  * Gamma(a) = Gamma(a + 1) U^(1/a) underflows for small a, but its logarithm does not.
@@ -57,7 +58,8 @@ static const mrc_spec_form forms[KINDS] = {
     [MIXUP] = {"mixup", "mixup:alpha=0.4", {{"alpha", AT(alpha), MRC_REAL, true, false, 0, 1e6, 0}}},
 };
 
-/* Checks that a part that moves pixels has images whose shape fits the number of features. */
+/* Checks the image shape for a part that moves pixels: the shape must match the number of features, and the image must
+   be larger than the move. */
 static mercer_status check_image(mercer_context *context, const mrc_augment_shape *shape, const part *found)
 {
     const char *name = forms[found->kind].name;
@@ -80,8 +82,8 @@ static mercer_status check_image(mercer_context *context, const mrc_augment_shap
     return MERCER_OK;
 }
 
-/* Returns the number of characters up to the '+' that joins two parts. It is followed by a name, unlike the '+' in the
-   exponent of a number. */
+/* Returns the number of characters up to the '+' that joins two parts. This '+' is followed by a name, unlike the '+'
+   in the exponent of a number. */
 static size_t part_length(const char *text)
 {
     for (size_t i = 0; text[i]; i++) {
@@ -155,7 +157,8 @@ int mrc_augment_mixes(const mrc_augment *self)
 
 /* ---- Draws --------------------------------------------------------------------------------------------------- */
 
-/* Combines pass (from -1, the first) and sample: 24 bits for the pass and 40 for the sample, more than either needs. */
+/* Combines pass and sample into one number. The pass, which counts from -1, takes the upper 24 bits, and the sample the
+   lower 40 bits. */
 int64_t mrc_augment_sequence(int64_t pass, int64_t k)
 {
     return (int64_t)((uint64_t)(pass + 1) << 40 ^ (uint64_t)k);

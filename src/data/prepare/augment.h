@@ -41,8 +41,9 @@ void mrc_augment_apply(const mrc_augment *augment, mrc_augment_block *block);
 int mrc_augment_parts(const mrc_augment *augment);
 int mrc_augment_mixing(const mrc_augment *augment); /* index of the part that mixes, -1: none; augment may be NULL */
 mrc_change mrc_augment_change(const mrc_augment *augment, int index);
-/* Random draws of sample k of a pass: the number of its random sequence; its move by part `index`; and the sample of
-   its block, rows first .. first + rows - 1, that it is mixed with, and its own share. */
+/* Return the random draws for sample k of a pass: the number of its random sequence; its move by part `index`; and the
+   index of the sample that is mixed with it. Both are in the block of samples first .. first + rows - 1. *share is set
+   to the weight of sample k itself. */
 int64_t mrc_augment_sequence(int64_t pass, int64_t k);
 mrc_image_move mrc_augment_move(const mrc_augment *augment, int index, int64_t pass, int64_t k);
 int64_t mrc_augment_partner(const mrc_augment *augment, int64_t pass, int64_t k, int64_t first, int64_t rows,

@@ -25,7 +25,7 @@ static mrc_map_add *best_for(const mercer_context *context)
     return add_groups;
 }
 
-/* Fills map->packed; columns after the last one are 0. */
+/* Fills map->packed; columns from map->width on are 0. */
 static void pack_map(mrc_linear_map *map)
 {
     for (int64_t group = 0; group * MRC_MAP_GROUP < map->width; group++)

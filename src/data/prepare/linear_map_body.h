@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Multiplies four rows by groups of eight columns of A. Before it is included, ADD_GROUPS (the function's name) and
- * MAP_SCOPE (static or empty) must be defined. The compiler translates vectors of eight doubles to the instruction set
- * of the including file. Products and sums are rounded separately on every instruction set, so results are bitwise
+ * Multiplies four rows by groups of eight columns of A. Before this file is included, ADD_GROUPS (the function's name)
+ * and MAP_SCOPE (static or empty) must be defined. The compiler translates vectors of eight doubles to the instruction
+ * set of the including file. Products and sums are rounded separately on every instruction set, so results are bitwise
  * identical.
  */
 typedef double eight __attribute__((vector_size(MRC_MAP_GROUP * sizeof(double)), aligned(8), may_alias));

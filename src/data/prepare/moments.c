@@ -2,13 +2,13 @@
 /*
  * Mean and standard deviation of targets, in one pass.
  *
- * For column j, after rows of total weight W (West's form of Welford's updates, which do not cancel):
+ * For column j, after rows of total weight W (West's form of Welford's updates, which avoids cancellation):
  *     W += w,   delta = y_j - mean_j,   mean_j += delta w / W,   m2_j += w delta (y_j - mean_j)
  *   deviation = sqrt(m2 / W)
  *
  * Y (n, c); mean, m2 (c) double. One thread takes the rows in order, so results are bitwise identical for any number of
- * threads and any block size. Cost: O(n c) time, O(c) memory and a block of rows. Classes are counted, O(n): mean =
- * share, m2 / W = share (1 - share).
+ * threads and any block size. Cost: O(n c) time, O(c) memory and a block of rows. Classes are counted in O(n): the mean
+ * is the share of the class in W, and m2 / W = share (1 - share).
  */
 #include "data/prepare/preprocess.h"
 
@@ -88,8 +88,8 @@ static const char *target_text(const moments *self, int64_t j, char text[TARGET_
     return text;
 }
 
-/* Refuses values whose differences exceed rounding but have squares that underflow: their deviation would become 0, and
-   standardizing would destroy them. */
+/* Fails if the differences of a target's values are larger than rounding errors, but their squares underflow. The
+   deviation would then be 0, and standardizing would destroy the values. */
 static mercer_status check_width(const moments *self, int64_t j, double width)
 {
     double low = self->low[j], high = self->high[j], largest = fmax(fabs(low), fabs(high));
@@ -101,7 +101,7 @@ static mercer_status check_width(const moments *self, int64_t j, double width)
                     target_text(self, j, text), low, high, MRC_TARGET_SCALE_LEAST);
 }
 
-/* Writes the results. Fails if there is no weight, or if a square overflows or underflows. */
+/* Writes the results. Fails if the total weight is 0, or if a square overflows or underflows. */
 static mercer_status finish_moments(const moments *self, double *mean, double *deviation)
 {
     char text[TARGET_CHARS];

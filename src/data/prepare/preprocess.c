@@ -32,7 +32,7 @@
 /* ---- Kinds --------------------------------------------------------------------------------------------------- */
 
 static const char *const names[] = {"none", "scale", "standardize", "minmax", "unit", "rank", "blend"};
-/* Model files keep the spelling of 0.1, because versions 0.1 and 0.2 read no other. */
+/* Model files keep the spelling of version 0.1, because versions 0.1 and 0.2 can read only this spelling. */
 /* check-words: allow spelling -ise (part of the file format) */
 static const char *const stored_names[] = {"none", "scale", "standardise", "minmax", "unit", "rank", "blend"};
 
@@ -197,7 +197,7 @@ typedef struct row_norm {
     double largest, root;
 } row_norm;
 
-/* Sums the squares of a row divided by `divisor`, in PIECE partial sums so that compilers vectorize it. */
+/* Sums the squares of a row divided by `divisor`, in PIECE partial sums, so that compilers vectorize the loop. */
 static double sum_of_squares(const mercer_matrix *x, int64_t row, double divisor)
 {
     double lanes[PIECE] = {0}, sum = 0;
@@ -223,7 +223,7 @@ static row_norm norm_of(const mercer_matrix *x, int64_t row)
     return (row_norm){largest, sqrt(sum_of_squares(x, row, largest))};
 }
 
-/* Applies all of the preprocessing except the map to features first .. first + count - 1. */
+/* Applies the preprocessing to features first .. first + count - 1. Applies a diagonal map, too, but no other map. */
 static void transform_piece(const mercer_preprocess *self, row_norm norm, int64_t first, int64_t count,
                             double piece[PIECE])
 {
@@ -260,8 +260,8 @@ static row_norm norm_for(const mercer_preprocess *self, const mercer_matrix *x, 
     return self->kind == MRC_PREPROCESS_UNIT ? norm_of(x, row) : (row_norm){1, 1};
 }
 
-/* Computes columns column, column + 1, ... of y A, up to MRC_MAP_STRIP, for up to TOGETHER rows from `row` on, so that
-   each piece of A is loaded once for all these rows. */
+/* Computes up to MRC_MAP_STRIP columns of y A, from `column` on, for up to TOGETHER rows, from `row` on. Each piece of
+   A is loaded only once for all these rows. */
 static void map_strip(const mercer_preprocess *self, const mercer_matrix *out, const mercer_matrix *x, int64_t row,
                       int64_t column)
 {
@@ -336,10 +336,10 @@ static double feature_slope(const mercer_preprocess *self, int64_t k, double x)
 }
 
 /*
- * Converts one gradient: g (d') with respect to y A becomes A g (d) with respect to y, then the transpose of dy / dx
- * times that with respect to x:
- *   scale v g;   standardize, minmax factor_j g_j;   rank the slope of the line;   unit (g - y (y.g)) / |x|;
- *   blend (factor_j + rank_weight_j slope) g_j
+ * Converts one gradient. `mapped` (d') is the gradient with respect to y A, and g = A mapped (d) the gradient with
+ * respect to y. The gradient with respect to x is the transpose of dy / dx times g:
+ *   scale v g;   standardize, minmax factor_j g_j;   rank slope_j g_j;   unit (g - y (y.g)) / |x|;
+ *   blend (factor_j + rank_weight_j slope_j) g_j, with slope_j of the rank transform
  */
 static void pull_back_one(const mercer_preprocess *self, const mercer_matrix *x, int64_t row, const double *mapped,
                           double *g)
@@ -417,7 +417,8 @@ static void read_piece(void *argument, int64_t piece, int worker)
     mrc_preprocess_rows(job->preprocess, &x, &stored);
 }
 
-/* Reads large requests with all threads. The result is the same, because a row of X depends only on that row. */
+/* Reads and preprocesses rows, with all threads if there are many. The result does not depend on the number of threads,
+   because rows are independent. */
 static mercer_status read_preprocessed(reading *job)
 {
     const mercer_dataset *dataset = job->dataset;

@@ -2,11 +2,11 @@
 /*
  * data/prepare: processing of samples and targets between a dataset and the kernel.
  *
- * Preprocessing of features, in this header:  x' = (x - shift) * factor  for each feature, x / |x|, the normal
- * quantile of its rank (preprocess_rank.c), or a weighted sum of the first and the last (preprocess_blend.c); then, if
- * the kernel has a metric, x' A (linear_map.h). A preprocessing is plain data, so that model files can store it;
- * preprocess_fit.c finds the numbers. augment.h changes samples at random, moments.c finds mean and deviation of
- * targets.
+ * Preprocessing of features, in this header: x' = (x - shift) * factor for each feature, x / |x|, the normal quantile
+ * of a feature's rank (preprocess_rank.c), or a weighted sum of the standardized value and this quantile
+ * (preprocess_blend.c); then, if the kernel has a metric, x' A (linear_map.h). A preprocessing is plain data, so that
+ * model files can store it; preprocess_fit.c fits its numbers to data. augment.h changes samples at random, moments.c
+ * finds mean and deviation of targets.
  */
 #ifndef MRC_DATA_PREPARE_PREPROCESS_H
 #define MRC_DATA_PREPARE_PREPROCESS_H
@@ -33,33 +33,34 @@ struct mercer_preprocess {
     mrc_preprocess_kind kind;
     double scale;     /* factor of SCALE */
     int64_t features; /* 0 if all features are treated alike */
-    /* (features) STANDARDIZE, MINMAX, BLEND. RANK: features with factor > 0 are multiplied by it instead of ranked. One
-       block. */
+    /* (features) STANDARDIZE, MINMAX, BLEND. RANK: features with factor > 0 are multiplied by the factor instead of
+       ranked. One allocation. */
     double *shift, *factor;
-    double *knots, *normal; /* (features, MRC_RANK_KNOTS), (MRC_RANK_KNOTS) RANK, BLEND; one block */
-    /* (2, features) BLEND: weights of the rank transform, 0 for flags; weights of the standardized values, unknown if
-       read from a model file. One block with unit and flag. */
+    double *knots, *normal; /* (features, MRC_RANK_KNOTS), (MRC_RANK_KNOTS) RANK, BLEND; one allocation */
+    /* (2, features) BLEND: row 0 has the weights of the rank transform, 0 for flags; row 1 has the weights of the
+       standardized values, unknown if read from a model file. One allocation together with unit and flag. */
     double *rank_weight;
     double *unit;         /* (features) BLEND: factor of STANDARDIZE; NULL if read from a model file */
     bool *flag;           /* (features) BLEND: true for 0/1 features of a table; NULL if read from a model file */
     bool folded;          /* SCALE: the factor is in the kernel's bandwidth */
     mercer_kernel kernel; /* if folded: the kernel before folding */
-    mrc_linear_map *map;  /* metric of the kernel, applied last; owned; NULL: none. Not used with folded */
+    mrc_linear_map *map;  /* metric of the kernel, applied last; owned; NULL if there is none, or if folded */
     char spec[64];
 };
 
 /* Returns the name of a kind in specs. */
 const char *mrc_preprocess_name(mrc_preprocess_kind kind);
 
-/* Return the spec of a preprocessing in a model file, and find the kind of a name there (false if there is none). */
+/* Return the spec of a preprocessing as model files store it, and find the kind for a stored name (false if the name is
+   unknown). */
 const char *mrc_preprocess_stored_spec(const mercer_preprocess *self);
 bool mrc_preprocess_find_stored(const char *name, mrc_preprocess_kind *kind);
 
-/* Makes a preprocessing from its parts. shift and factor (features) are copied; they are NULL if features is 0. Sets
-   spec. */
+/* Makes a preprocessing from its parts. shift and factor (features) are copied; they are NULL if features is 0. Also
+   sets the field `spec`. */
 mercer_status mrc_preprocess_create(mercer_preprocess **out, mercer_context *context, mrc_preprocess_kind kind,
                                     double scale, int64_t features, const double *shift, const double *factor);
-/* Sets the quantiles (features, MRC_RANK_KNOTS) of a RANK or BLEND, copied. */
+/* Sets the quantiles of a RANK or BLEND to a copy of knots (features, MRC_RANK_KNOTS). */
 mercer_status mrc_preprocess_set_knots(mercer_preprocess *preprocess, const double *knots);
 mercer_status mrc_preprocess_copy(mercer_preprocess **out, mercer_context *context, const mercer_preprocess *from);
 
@@ -70,36 +71,39 @@ mercer_status mrc_preprocess_fit(mercer_preprocess **out, mercer_context *contex
 
 /* ---- Blend ---- */
 
-/* Sets the arrays of a BLEND, copied: rank_weight (features), and unit and flag (features), both NULL if unknown. */
+/* Copies arrays of a BLEND: rank_weight (features), and unit and flag (features), both NULL if unknown. */
 mercer_status mrc_preprocess_set_rank_weight(mercer_preprocess *preprocess, const double *rank_weight,
                                              const double *unit, const bool *flag);
 /*
  * Replaces the weights of a BLEND that was fitted to data, or of a copy of it. Feature k becomes
  *     standard_weight_k * standardized_k + rank_weight_k * R_k
- * with standardized_k the result of STANDARDIZE and R_k that of RANK. The weights are relative to those results and not
- * to the previous weights. For a flag, rank_weight_k is ignored. Both arrays (features), 0 .. MRC_METRIC_MOST. Fails
- * with ARGUMENT, and changes nothing, if a weight is out of range, or if the preprocessing was read from a model file,
- * which stores the products only.
+ * with standardized_k the result of STANDARDIZE and R_k the result of RANK. The new weights multiply these results, not
+ * the previous weights. For a flag, rank_weight_k is ignored. Both arrays (features), 0 .. MRC_METRIC_MOST. Fails with
+ * MERCER_ERROR_ARGUMENT, and changes nothing, if a weight is out of range, or if the preprocessing was read from a
+ * model file, which stores the products only.
  */
 mercer_status mrc_preprocess_set_blend(mercer_preprocess *preprocess, const double *standard_weight,
                                        const double *rank_weight);
-/* Returns the weights (2, features) of a BLEND that was fitted to data, or of a copy of it: of R_k, then of the
-   standardized values; no rows for others. Borrowed. */
+/* Returns the weights (2, features) of a BLEND that was fitted to data, or of a copy of it: row 0 for R_k, row 1 for
+   the standardized values. The matrix is borrowed; for other kinds it has no rows. */
 mercer_matrix mrc_preprocess_blend_weights(const mercer_preprocess *preprocess);
 /* Writes the standardized and the rank-transformed rows of x (m, features), without weights and the metric. Both
-   outputs are (m, features), f32 or f64; flags are 0 in `ranked`. BLEND fitted to data, or a copy. Thread-safe. */
+   outputs are (m, features), f32 or f64; flags are 0 in `ranked`. The preprocessing must be a BLEND that was fitted to
+   data, or a copy of it. Thread-safe. */
 void mrc_preprocess_blend_parts(const mercer_preprocess *preprocess, const mercer_matrix *standard,
                                 const mercer_matrix *ranked, const mercer_matrix *x);
-/* Returns whether feature k is a 0/1 feature of a table. BLEND fitted to data, or a copy. */
+/* Returns whether feature k is a 0/1 feature of a table. The preprocessing must be a BLEND that was fitted to data, or
+   a copy of it. */
 bool mrc_preprocess_is_flag(const mercer_preprocess *preprocess, int64_t k);
 
 /* Returns whether samples pass unchanged (preprocess NULL, none, or folded). */
 bool mrc_preprocess_is_identity(const mercer_preprocess *preprocess);
-/* Returns whether it is (x - shift) * factor for each feature, and nothing else. */
+/* Returns whether the preprocessing is (x - shift) * factor for each feature, and nothing else. */
 bool mrc_preprocess_is_affine(const mercer_preprocess *preprocess);
 /* Returns the number of features that samples must have; 0: any. */
 int64_t mrc_preprocess_features(const mercer_preprocess *preprocess);
-/* Sets or replaces the metric (see mrc_linear_map_create). Its features must be those of the preprocessing. */
+/* Sets or replaces the metric (see mrc_linear_map_create). `features` must be the number of features of the
+   preprocessing. */
 mercer_status mrc_preprocess_set_map(mercer_preprocess *preprocess, int64_t features, int64_t width, bool diagonal,
                                      const double *values);
 /* Writes the preprocessed rows of x to out, which is f32, f64 or of the type that mrc_preprocess_dtype returns. Shapes
@@ -116,27 +120,27 @@ mercer_status mrc_dataset_read(const mercer_dataset *dataset, const mercer_prepr
 void mrc_preprocess_pull_back(const mercer_preprocess *preprocess, const mercer_matrix *x, int64_t c,
                               const mercer_matrix *mapped, const mercer_matrix *gradients);
 
-/* Folds the factor of SCALE into the bandwidth of a kernel of the distance. Returns whether that was possible. A
+/* Folds the factor of SCALE into the bandwidth of a stationary kernel. Returns whether that was possible. A
    preprocessing can be folded only once. */
 bool mrc_preprocess_fold(mercer_preprocess *preprocess, mercer_kernel *kernel);
 
-/* Finds mean and standard deviation of the columns of Y (n, c) f32 or f64, n > 0, finite, with weights (n) >= 0 or
-   NULL: all 1. A column that is constant up to rounding errors of double has the deviation 1. Both outputs (c),
-   untouched on failure. */
+/* Computes mean and standard deviation of the columns of y (n, c), f32 or f64, n > 0. Fails if a value is not finite.
+   weights (n) are >= 0; NULL: all 1. A column that is constant up to rounding errors of double has the deviation 1.
+   Both outputs have c elements, which stay unchanged on failure. */
 mercer_status mrc_moments(mercer_context *context, const mercer_matrix *y, const double *weights, double *mean,
                           double *deviation);
 /* Does the same for the targets of a dataset, one-hot for classes. For synthetic samples, the first 4,096 are used. */
 mercer_status mrc_dataset_moments(const mercer_dataset *dataset, double *mean, double *deviation);
 
-/* Returns the preprocessing that auto selects for samples of a type. format: that of the dataset ("csv", "npy", ...);
-   NULL: a matrix. */
+/* Returns the preprocessing that auto selects for samples of a type. format: format of the dataset ("csv", "npy", ...);
+   NULL for a matrix. */
 const char *mrc_preprocess_auto(const char *format, mercer_dtype dtype);
 /* Return the specification of the preprocessing, and the kernel before folding (NULL if nothing was folded). self may
    be NULL: no preprocessing. */
 const char *mrc_preprocess_spec(const mercer_preprocess *self);
 const mercer_kernel *mrc_preprocess_kernel(const mercer_preprocess *self);
-/* Return the number of features, and the type, of a preprocessed sample that has `features` features and type `dtype`
-   before. self may be NULL: no preprocessing. */
+/* Return the number of features, and the type, of a preprocessed sample. `features` and `dtype` are the number of
+   features and the type before preprocessing. self may be NULL: no preprocessing. */
 int64_t mrc_preprocess_width(const mercer_preprocess *self, int64_t features);
 mercer_dtype mrc_preprocess_dtype(const mercer_preprocess *self, mercer_dtype dtype);
 

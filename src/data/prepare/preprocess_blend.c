@@ -72,7 +72,7 @@ mercer_status mrc_preprocess_set_rank_weight(mercer_preprocess *self, const doub
     self->unit = unit ? memory + 2 * d : NULL;
     self->flag = flag ? (void *)(memory + 3 * d) : NULL;
     memcpy(self->rank_weight, rank_weight, (size_t)d * sizeof(double));
-    /* A model file stores the products of weight and unit; with the unit the weight is their quotient. */
+    /* The factor is the product of standard weight and unit. If the unit is known, the weight is factor / unit. */
     for (int64_t k = 0; k < d; k++) memory[d + k] = unit && unit[k] > 0 ? self->factor[k] / unit[k] : 0;
     if (unit) memcpy(self->unit, unit, (size_t)d * sizeof(double));
     if (flag) memcpy(self->flag, flag, (size_t)d * sizeof(bool));

@@ -6,7 +6,7 @@
  *     delta = x_kj - mean_j,   mean_j += delta / k,   m2_j += delta (x_kj - mean_j),   low_j = min,   high_j = max
  *   standardize:  shift = mean,  factor = 1 / sqrt(m2 / n)        minmax:  shift = low,  factor = 1 / (high - low)
  *   constant features:  factor = 0;  features of a table that are 0 or 1 (data/schema):  shift = 0;
- *   a level of a category: factor = 2 (minmax: 1); a flag that a value is missing: a quarter of that
+ *   a level of a category: factor = 2 (minmax: 1); a flag that a value is missing: a quarter of this factor
  *
  * x (n, d); mean, m2, low, high (d) double. Cost: O(n d) time, O(d) memory and a block of rows; pages of mapped files
  * are released block by block. Threads share the columns and take rows in order, so results are bitwise identical for
@@ -24,7 +24,7 @@
 #include <math.h>
 #include <string.h>
 
-/* COLUMNS: columns that one task processes, few enough for its statistics to stay in the cache. */
+/* COLUMNS: columns that one task processes, few enough for their statistics to stay in the cache. */
 enum { COLUMNS = 128, BLOCK_BYTES = 8 << 20 };
 
 typedef struct pass {
@@ -99,7 +99,7 @@ static mercer_status run_pass(mercer_context *context, pass *self, const mercer_
     for (int64_t first = 0; first < data->rows; first += rows_at_once) {
         MRC_TRY(mrc_dataset_check(data));
         mercer_matrix block = block_of(data, first, mrc_min(rows_at_once, data->rows - first), buffer);
-        /* The first row initializes the ranges; add_rows reports a NaN in it. */
+        /* The first row initializes the ranges; add_rows detects a NaN in the first row, too. */
         if (first == 0) {
             mrc_load_row_f64(&block, 0, self->low);
             mrc_load_row_f64(&block, 0, self->high);

@@ -7,7 +7,7 @@
 
 enum {
     MRC_LEVEL_SIZE = 2, /* size of a 0/1 feature of a category compared with numbers of variance 1 */
-    MRC_LEVEL_SIGNS = 4 /* the size of a flag for missing values is that of a level divided by this */
+    MRC_LEVEL_SIGNS = 4 /* size of a level divided by the size of a flag for missing values */
 };
 
 /* Returns the derivative of mrc_rank_value; at a knot, the mean of the derivatives on both sides. */
@@ -16,7 +16,7 @@ double mrc_rank_slope(const double *knots, const double *normal, double x);
 mercer_status mrc_preprocess_fit_rank(mercer_preprocess **out, mercer_context *context, const mercer_dataset *data);
 /* Fits a BLEND with equal weights. */
 mercer_status mrc_preprocess_fit_blend(mercer_preprocess **out, mercer_context *context, const mercer_dataset *data);
-/* BLEND: returns the value of x in feature k, and its derivative there. */
+/* BLEND: return the transformed value of x in feature k, and its derivative with respect to x. */
 double mrc_blend_value(const mercer_preprocess *preprocess, int64_t k, double x);
 double mrc_blend_slope(const mercer_preprocess *preprocess, int64_t k, double x);
 /* For 0/1 features of a table, sets the shift to 0 and the factor to `size`, or to size / MRC_LEVEL_SIGNS for flags of

@@ -6,9 +6,10 @@
  *   y = z_0 below x_0, z_Q-1 above x_Q-1, in between by linear interpolation of (x_k, z_k); where several x_k are
  *   equal to x, the mean of the first and the last of their z_k
  *
- * x (n, d); x_k (d, Q) double. Fitted to at most 65,536 evenly spaced rows; fewer, but at least 1,024, if these
- * would take more than 256 MiB. Features of a table that are 0 or 1 (data/schema) become 0 or 2, or 0 or 1/2 if they
- * are flags of missing values. Cost: O(n d log Q) to apply, a sort of d columns to fit.
+ * x (n, d); x_k (d, Q) double. The quantiles are those of at most 65,536 evenly spaced rows; of fewer rows, but at
+ * least 1,024, if 65,536 rows would take more than 256 MiB. Features of a table that are 0 or 1 (data/schema) become 0
+ * or 2, or 0 or 1/2 if they are flags of missing values. Cost: O(n d log Q) to apply; to fit, each of the d columns is
+ * sorted.
  */
 #include "core/matrix.h"
 #include "core/memory.h"
@@ -26,7 +27,7 @@ enum { MOST_ROWS = 1 << 16, LEAST_ROWS = 1 << 10, MOST_BYTES = 1 << 28 };
 
 /* ---- Applying ------------------------------------------------------------------------------------------------ */
 
-/* Returns the slope between knot k - 1 and knot k, which differ; 0 before the first and after the last. */
+/* Returns the slope between knot k - 1 and knot k, which must differ; 0 before the first knot and after the last. */
 static double slope_before(const double *knots, const double *normal, int k)
 {
     if (k == 0 || k == MRC_RANK_KNOTS) return 0;

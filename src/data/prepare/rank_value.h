@@ -7,8 +7,9 @@
 
 enum { MRC_RANK_KNOTS = 256 };
 
-/* Returns the number of knots below x; with `equal`, of knots not above x. Takes a fixed number of steps without
-   branches, which a processor could not predict; MRC_RANK_KNOTS is a power of 2. */
+/* Returns the number of knots below x; with `equal`, the number of knots not above x. The binary search has no
+   branches, because a processor could not predict them, and a fixed number of steps, because MRC_RANK_KNOTS is a power
+   of 2. */
 static inline int mrc_rank_below(const double *knots, double x, bool equal)
 {
     int count = 0;

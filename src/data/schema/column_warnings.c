@@ -3,8 +3,9 @@
  * Messages about columns: the position of a value in the table, and warnings about columns that are not used, look like
  * row numbers, or contain values not seen in training.
  *
- * A table may have thousands of columns, but a context keeps only MRC_WARNINGS warnings. For each kind of warning the
- * first MRC_COLUMN_WARNINGS columns get one each, and all others share one.
+ * A table may have thousands of columns, but a context keeps only MRC_WARNINGS warnings. For each kind of warning, the
+ * first MRC_COLUMN_WARNINGS columns get a warning each, and all other columns share one. Warnings about row numbers
+ * stop after the first MRC_COLUMN_WARNINGS columns.
  */
 #include "core/matrix.h"
 #include "core/spec.h"
@@ -69,7 +70,7 @@ const char *mrc_level_location(const mrc_cells *cells, int64_t j, const mrc_leve
 
 /* ---- Columns that are not used ----------------------------------------------------------------------------------- */
 
-/* Returns the first level that a cell holds, or "". */
+/* Returns an excerpt of the first level that occurs in a cell, or "". */
 static const char *example_of(const mrc_cell_column *column, char out[MRC_EXCERPT_CHARS])
 {
     for (int64_t k = 0; k < column->levels.count; k++)
@@ -95,8 +96,8 @@ static void warn_constant(const mrc_cells *cells, int64_t j, const char *place, 
     mrc_warn(cells->context, field, "%s is not used: it has one value, '%s'", place, text);
 }
 
-/* Warns about text that differs in almost every row. It is either a number or date in an unknown notation, or a row
-   identifier. */
+/* Warns about text that differs in almost every row. Such text is either a number or date in an unknown notation, or a
+   row identifier. */
 static void warn_words(const mrc_cells *cells, int64_t j, const char *place, const char *field)
 {
     char text[MRC_EXCERPT_CHARS];
@@ -153,9 +154,9 @@ void mrc_cells_warn_dropped(const mrc_cells *cells, const mrc_column *columns)
 
 /* ---- Row numbers ------------------------------------------------------------------------------------------------- */
 
-/* Returns whether the values of every step-th row are integers that begin with 0 or 1 and increase about as fast as the
-   row numbers. Some may be missing, because rows without a target are left out: a value is at most twice the number of
-   rows. step: floats per row of `cells`; stride: rows of the table per row of `cells`. */
+/* Returns whether the values of a column are integers that begin with 0 or 1 and increase about as fast as the row
+   numbers. Some numbers may be absent, because rows without a target are left out: values up to about twice the number
+   of rows are accepted. step: floats per row of `cells`; stride: rows of the table per row of `cells`. */
 static bool counts_rows(const mrc_cell_column *column, const float *cells, int64_t rows, int64_t step, int64_t stride)
 {
     double last = -1, most = 2 * (double)(rows * stride) + 1;

@@ -63,8 +63,8 @@ static const char *mrc_take_time(const char *at, const char *end, double *out)
     return at && hour <= 24 && minute < 60 && second <= 60 ? at : 0;
 }
 
-/* Reads Z, +02:00 or +0200, the offset from UTC, as a fraction of a day; 0 if the text ends here. Returns its end, or
-   NULL. */
+/* Reads an offset from UTC (Z, +02:00 or +0200) as a fraction of a day. The offset is 0 if the text ends at `at`.
+   Returns the end of the offset, or NULL. */
 static const char *mrc_take_zone(const char *at, const char *end, double *out)
 {
     int64_t hour, minute;
@@ -106,7 +106,7 @@ static inline bool mrc_read_date(const char *text, const char *end, double *days
     return mrc_finish_date(at, end, year, month, day, days);
 }
 
-/* Reads a date in another order. form: such as "d/m/Y", with letters at 0, 2 and 4 and separators between them; Y is a
+/* Reads a date in another order. `form`, such as "d/m/Y", has letters at 0, 2 and 4 and separators between them. Y is a
    year of four digits, d and m are a day and a month of one or two digits. */
 static inline bool mrc_read_date_in(const char *form, const char *text, const char *end, double *days)
 {

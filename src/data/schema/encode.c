@@ -9,8 +9,8 @@
  *                     if there were any in training; then statistics of the targets (level_statistics.c), or the number
  *                     of the level plus 1 while they are not known
  *
- * For a word that the schema does not know all these features are 0, or only that for other levels is 1. Rows are
- * encoded independently: the features of a row are bitwise identical in every table. Cost: O(rows features).
+ * For a word that is not in the schema, the feature for other levels is 1 if it exists, and all other features are 0.
+ * Rows are encoded independently: the features of a row are bitwise identical in every table. Cost: O(rows features).
  */
 #include "data/schema/schema.h"
 
@@ -33,7 +33,7 @@ typedef struct block {
     double filled[BLOCK_ROWS][MRC_GAPS_COLUMNS];
 } block;
 
-/* Sets the feature of each row's level, or of a missing value, to 1; the others are 0 already. */
+/* Sets the feature of each row's level, or of a missing value, to 1; all other features are 0 already. */
 static void encode_category(const mrc_column *column, const block *self)
 {
     int64_t kept = column->level_count, last = kept + column->other;
@@ -42,14 +42,14 @@ static void encode_category(const mrc_column *column, const block *self)
     for (int64_t i = 0; i < self->rows; i++, cells += self->cells_stride, to += self->features_stride) {
         if (isnan(*cells) && column->missing > 0) to[last] = 1;
         if (!(*cells >= 0)) continue;
-        /* Rare levels and other words come after the kept levels and share the next feature, if there is one for
-           them. */
+        /* Cells of rare levels and of unknown words have numbers after the kept levels. They share the next feature, if
+           the column has a feature for other levels. */
         int64_t feature = mrc_min((int64_t)*cells, kept);
         if (feature < last) to[feature] = 1;
     }
 }
 
-/* Writes the statistics of each row's level; 0, the statistic of all rows, for an unknown one. */
+/* Writes the statistics of each row's level. An unknown level keeps 0, the statistic of all rows. */
 static void encode_statistics(const mrc_column *column, const block *self)
 {
     int64_t count = column->statistics;
@@ -83,7 +83,8 @@ static void encode_values(const mrc_column *column, const block *self)
     }
 }
 
-/* Encodes a block column by column; missing numbers are estimated first, because they need all numbers of a row. */
+/* Encodes a block column by column; missing numbers are estimated first, because an estimate needs all numbers of the
+   row. */
 static void encode_block(const mrc_schema *self, block *part)
 {
     for (int64_t i = 0; i < part->rows; i++)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Datasets from columns in memory, such as those of a data frame. They have the same features as a file with the same
- * cells.
+ * Datasets from columns in memory, such as the columns of a data frame. The dataset has the same features as the
+ * dataset of a file with the same cells.
  *
  * A column has numbers (values; NaN is missing), or codes into a list of words (a code below 0 is missing). Columns
- * become cells, one float each; a schema is found from the cells unless it is given; the cells are then encoded. Each
- * distinct word is parsed or looked up once. Targets, weights and keys are copied, and the caller's columns are not
- * needed afterwards.
+ * become cells, one float each; a schema is found from the cells unless the caller gives one; the cells are then
+ * encoded. Each distinct word is parsed or looked up once. Targets, weights and keys are copied, and the caller's
+ * columns are not needed afterwards.
  */
 #include "core/matrix.h"
 #include "core/memory.h"
@@ -50,7 +50,7 @@ static mercer_status fail_kind(const builder *self, int64_t j, const char *what)
 
 /* ---- Matching columns ------------------------------------------------------------------------------------------ */
 
-/* Finds the given column of each column of the schema: by name if all have names, else by position. */
+/* Finds the given column for each column of the schema: by name if all columns have names, else by position. */
 static mercer_status match(builder *self)
 {
     const mrc_schema *schema = self->schema;
@@ -76,7 +76,7 @@ static mercer_status match(builder *self)
 
 /* ---- Cells ----------------------------------------------------------------------------------------------------- */
 
-/* Fills a column of numbers from numbers. NaN is a missing value. */
+/* Fills the cells of a numeric column from its values. NaN is a missing value. */
 static mercer_status fill_values(builder *self, int64_t j)
 {
     const double *values = self->given[self->places[j]].values;
@@ -98,7 +98,7 @@ static mercer_status cell_of(mrc_cell_column *column, const char *word, float *c
     return MERCER_OK;
 }
 
-/* Stores the cell of a word (NULL: missing) and counts what later warnings need. */
+/* Stores the cell of a word (NULL: missing) and updates the counts for later warnings. */
 static void put_word(const builder *self, int64_t j, int64_t i, const char *word, float cell)
 {
     mrc_cell_column *column = &self->cells.columns[j];
@@ -179,7 +179,7 @@ static mercer_status fill_parsed(builder *self, int64_t j)
     return MERCER_OK;
 }
 
-/* Fills a category from numbers: their words are the printed numbers. */
+/* Fills a category from numbers, whose printed forms are the words. */
 static mercer_status fill_printed(builder *self, int64_t j)
 {
     const double *values = self->given[self->places[j]].values;
@@ -195,7 +195,8 @@ static mercer_status fill_printed(builder *self, int64_t j)
 
 /* ---- Kinds ----------------------------------------------------------------------------------------------------- */
 
-/* Sets the kind that the caller gives a column. Text may turn out to be numbers or dates, a category may not. */
+/* Sets the kind that the caller gave a column. A column of text may turn out to be numbers or dates later; a category
+   may not. */
 static mercer_status given_kind(builder *self, int64_t j, mrc_kind *kind)
 {
     const mercer_table_column *from = &self->given[self->places[j]];
@@ -217,7 +218,7 @@ static mercer_status given_kind(builder *self, int64_t j, mrc_kind *kind)
     return *kind == MRC_KIND_CATEGORY ? check_codes(self, j) : MERCER_OK;
 }
 
-/* Sets up a column by its entry in a schema. */
+/* Sets up a column from its entry in a schema. */
 static mercer_status known_kind(builder *self, int64_t j, const mrc_column *known, mrc_kind given)
 {
     mrc_cell_column *column = &self->cells.columns[j];
@@ -234,7 +235,7 @@ static mercer_status known_kind(builder *self, int64_t j, const mrc_column *know
         float cell;
         MRC_TRY(cell_of(column, known->levels[k], &cell));
     }
-    /* Only now, because cell_of adds no words to a closed column. */
+    /* Close the column only now, because cell_of adds no words to a closed column. */
     column->closed = true;
     if (given != MRC_KIND_CATEGORY && (given == MRC_KIND_DATE) != (known->kind == MRC_KIND_DATE)) {
         char what[MRC_ERROR_CHARS / 4];
@@ -245,7 +246,7 @@ static mercer_status known_kind(builder *self, int64_t j, const mrc_column *know
     return MERCER_OK;
 }
 
-/* Fills a column by what is given (words or numbers) and by its kind (category or numbers). */
+/* Fills a column. The method depends on the given data (words or numbers) and on the kind (category or not). */
 static mercer_status fill_column(builder *self, int64_t j)
 {
     const mercer_table_column *from = &self->given[self->places[j]];
@@ -333,7 +334,7 @@ static mercer_status finish_samples(builder *self, const char *text)
     return MERCER_OK;
 }
 
-/* Makes the dataset. text: the schema; NULL: it is found from the columns. */
+/* Makes the samples of the dataset. text: the schema; NULL: find a schema from the columns. */
 static mercer_status build_samples(builder *self, const char *text)
 {
     int64_t count;
@@ -368,7 +369,7 @@ static mercer_status fail_role(const builder *self, const mercer_table_column *c
     return mrc_fail(self->context, MERCER_ERROR_DATA, "columns: the %s %s", column->kind, what);
 }
 
-/* Checks that a column has finite values, at least `least`. */
+/* Checks that all values of a column are finite and at least `least`. */
 static mercer_status check_values(const builder *self, const mercer_table_column *column, double least)
 {
     if (!column->values) return fail_role(self, column, "has no values");
@@ -378,7 +379,7 @@ static mercer_status check_values(const builder *self, const mercer_table_column
     return MERCER_OK;
 }
 
-/* Makes the codes of a column the classes of the dataset. */
+/* Copies the codes of a column into the dataset as class numbers. */
 static mercer_status take_classes(builder *self, const mercer_table_column *column)
 {
     mercer_dataset *to = self->dataset;
@@ -398,7 +399,7 @@ static mercer_status take_classes(builder *self, const mercer_table_column *colu
     return MERCER_OK;
 }
 
-/* Makes column j of the targets. Their number is `outputs`. */
+/* Stores the values of a column in the dataset as target j of `outputs` targets. */
 static mercer_status take_values(builder *self, const mercer_table_column *column, int64_t j, int64_t outputs)
 {
     mercer_dataset *to = self->dataset;
@@ -420,7 +421,7 @@ static mercer_status take_key(builder *self, const mercer_table_column *column, 
     return MERCER_OK;
 }
 
-/* Moves targets, weights and keys among the given columns into the dataset. The others are the features. */
+/* Copies targets, weights and keys from the given columns into the dataset. All other columns are features. */
 static mercer_status take_roles(builder *self, const mercer_table_column *columns, int64_t count)
 {
     mercer_table_column *features;

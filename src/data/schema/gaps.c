@@ -2,9 +2,10 @@
 /*
  * Imputation of missing numbers from the other numbers of their row: see gaps.h.
  *
- * Rows are sampled while the table is tallied (schema.c). P is computed once from the sample and stored in the schema.
- * Rows are filled in while they are encoded (encode.c). For r sampled rows and k columns, finding P costs O(r k^2 +
- * k^3) time and 3 k^2 doubles; the sample has a buffer of MRC_GAPS_ROWS floats per column of the table.
+ * Rows are sampled while the table is tallied (schema.c). The matrix P of gaps.h is computed once from the sample and
+ * stored in the schema. Rows are filled in while they are encoded (encode.c). For r sampled rows and k columns, finding
+ * P costs O(r k^2 + k^3) time and 3 k^2 doubles; the sample has a buffer of MRC_GAPS_ROWS floats per column of the
+ * table.
  */
 #include "data/schema/gaps.h"
 
@@ -40,7 +41,7 @@ mercer_status mrc_spread_rows_add(mrc_spread_rows *self, mercer_context *context
 
 /* ---- Checking ------------------------------------------------------------------------------------------------ */
 
-/* Limits for P. Schemas made from tables have pivots above 1e-4 and entries of about 1,000, because rho >= 0.001 is
+/* Limits for P. Schemas made from tables have pivots above 1e-4 and entries up to about 1,000, because rho >= 0.001 is
    added to a diagonal of ones. The limits reject only damaged or invented schemas. */
 #define LEAST_PIVOT 1e-9
 #define MOST_ENTRY  1e12
@@ -90,7 +91,8 @@ static double deviation_of(const mrc_spread_rows *rows, int64_t columns, int64_t
     return known > 0 ? sqrt(sum / known) : 0;
 }
 
-/* Chooses the columns that take part. Returns false if no number is missing, or if fewer than two columns take part. */
+/* Chooses the columns that take part in the imputation. Returns false if no number is missing, or if fewer than two
+   columns take part. */
 static bool choose_gap_rule(finding *self, const mrc_column *columns)
 {
     bool gaps = false;
@@ -146,8 +148,8 @@ static bool invert(double *a, int64_t k)
     return true;
 }
 
-/* Computes (R + rho I)^-1; false if the matrix is not positive definite. Each entry is a mean over other rows, so R
-   need not be a correlation matrix: entries are limited to -1 .. 1. */
+/* Computes (R + rho I)^-1; false if the matrix is not positive definite. Each entry is a mean over a different set of
+   rows, so R need not be a correlation matrix: entries are limited to -1 .. 1. */
 static bool find_inverse(finding *self, double rho)
 {
     int64_t k = self->count;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Fills in the missing numbers of one row from the others (gaps.h). Exported C files contain this header. */
+/* Fills in the missing numbers of one row from its other numbers (gaps.h). Exported C files contain this header. */
 #ifndef MRC_DATA_SCHEMA_GAPS_FILL_H
 #define MRC_DATA_SCHEMA_GAPS_FILL_H
 
@@ -8,10 +8,10 @@
 
 enum { MRC_GAPS_COLUMNS = 128, MRC_GAPS_FAR = 10 };
 
-/* Fills in the missing numbers gaps[0 .. m - 1] of a row z (count), in deviations from the means. On input they must be
-   0; they become their mean given the other numbers, clamped to MRC_GAPS_FAR. That solves P_mm z_m = -P_mo z_o by a
-   Cholesky factor L of P_mm: v = L^-1 (-P_mo z_o), then z_m = L^-T v. Sums over all numbers are four partial sums,
-   added in a fixed order. */
+/* Fills in the missing numbers gaps[0 .. m - 1] of a row z (count), in deviations from the means. On input the missing
+   numbers must be 0. They become their mean given the other numbers, clamped to MRC_GAPS_FAR deviations. This mean
+   solves P_mm z_m = -P_mo z_o, with a Cholesky factor L of P_mm: v = L^-1 (-P_mo z_o), then z_m = L^-T v. Sums over all
+   numbers are four partial sums, added in a fixed order. */
 static inline void mrc_gaps_fill(int64_t count, const double *precision, const int64_t *gaps, int64_t m, double *z)
 {
     double factor[MRC_GAPS_COLUMNS * (MRC_GAPS_COLUMNS + 1) / 2], v[MRC_GAPS_COLUMNS];

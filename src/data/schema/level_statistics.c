@@ -2,8 +2,9 @@
 /*
  * Statistics of the targets by level of a category, for categories with too many levels for one feature each.
  *
- * For a set of rows, let t be a target (one-hot for classes), p its mean and s its deviation over the set, and n_l and
- * S_l the number of the rows with level l and the sum of t - p over them, both weighted. The statistic of level l is
+ * For a set of rows, let t be a target (one-hot for classes) with the mean p and the deviation s over the set. Let n_l
+ * be the number of rows with level l, and S_l the sum of t - p over these rows, both weighted. The statistic of level l
+ * is
  *
  *   v_l = S_l / (n_l + a) / s,     a = max(1, W / B)
  *
@@ -11,10 +12,10 @@
  * variance of unequal groups. If B is not positive, levels do not differ and all v_l are 0. Unknown levels have v = 0,
  * the statistic of the mean.
  *
- * A row's own target must not be in its feature: a model would learn to read it there. Rows are divided into folds, and
- * a training row gets the statistic of its level over the rows of other folds. Rows with equal features, and rows of a
- * group, are in the same fold. With times, folds are in the order of time, and only earlier folds count. New rows get
- * the statistic over all rows, which the schema stores.
+ * The feature of a training row must not contain the target of that row: a model would learn to read the target there.
+ * Rows are divided into folds, and a training row gets the statistic of its level over the rows of other folds. Rows
+ * with equal features, and rows of a group, are in the same fold. With times, folds are in the order of time, and only
+ * earlier folds count. New rows get the statistic over all rows, which the schema stores.
  *
  * Cost: two passes over the rows. Memory: folds x levels x (1 + statistics) doubles per category, a byte per row.
  */
@@ -30,22 +31,24 @@
 #include <string.h>
 #include <xxhash.h>
 
-/* Folds with times are more, because the rows of the first one have no statistics. */
+/* With times there are more folds, because the rows of the first fold have no statistics. */
 enum { FOLDS = 5, TIME_FOLDS = 10, BLOCK = 256, MOST = MRC_STATISTICS_MOST };
 
-/* Sums of a fold or of several. Index 0 of the levels is for words that are not among them. */
+/* Sums over the rows of one or several folds. Index 0 of the levels is for words that are not among the levels. */
 typedef struct sums {
     double *weight, *sum;                   /* (levels), (levels, k) */
-    double total, mean[MOST], square[MOST]; /* of all rows: weight, sums of t and of its square */
-    double known_square[MOST];              /* sums of the square over rows of known levels */
+    double total, mean[MOST], square[MOST]; /* over all rows: sum of the weights; sums of t and of t^2 */
+    double known_square[MOST];              /* sums of t^2 over rows of known levels */
 } sums;
 
 /* A category whose statistics are computed. */
 typedef struct category {
     mrc_column *column;
-    int64_t feature, levels; /* first feature; number of levels, with those for other words and missing values */
+    /* index of the first statistic in a row; number of levels, including one for other words and one for missing
+       values */
+    int64_t feature, levels;
     sums folds[TIME_FOLDS];
-    double *values[TIME_FOLDS + 1]; /* (levels, k) statistics for the rows of a fold; the last one for new rows */
+    double *values[TIME_FOLDS + 1]; /* (levels, k) statistics for the rows of each fold; last array: for new rows */
 } category;
 
 typedef struct maker {
@@ -57,7 +60,7 @@ typedef struct maker {
     int folds;
     uint8_t *fold;         /* (rows) */
     int32_t classes[MOST]; /* (k) classes whose shares are the statistics */
-    double center[MOST];   /* (k) subtracted from targets, against rounding errors */
+    double center[MOST];   /* (k) subtracted from targets to reduce rounding errors */
     double unit;           /* factor of weights, so that their mean is 1 */
     mercer_matrix block;   /* (BLOCK, features) scratch space */
 } maker;
@@ -81,7 +84,7 @@ static void load_targets(const maker *self, int64_t row, double *t)
         t[k] = labels ? (labels[row] == self->classes[k]) : mrc_load(&self->data->y, row, k) - self->center[k];
 }
 
-/* Chooses the classes: the second of two, else the most frequent ones. */
+/* Chooses the classes: the second of two classes, or the most frequent of more classes. */
 static mercer_status choose_classes(maker *self)
 {
     const mercer_dataset *data = self->data;
@@ -118,7 +121,8 @@ static void find_centers(maker *self)
 
 /* ---- Folds ----------------------------------------------------------------------------------------------------- */
 
-/* Deals groups to the folds in turn, in the order of their first rows, because keys of files and arrays may differ. */
+/* Deals groups to the folds in turn, in the order of their first rows. The values of the keys are not used, because
+   files and arrays may have different keys for the same groups. */
 static mercer_status fold_groups(maker *self)
 {
     int64_t *group, count, n = self->data->rows;
@@ -129,7 +133,8 @@ static mercer_status fold_groups(maker *self)
     return MERCER_OK;
 }
 
-/* Divides times into blocks of about equal size. Equal times, and the times of equal rows, are in one block. */
+/* Divides the rows, in the order of time, into folds of about equal size. Rows with equal times, and equal rows, are in
+   one fold. */
 static mercer_status fold_times(maker *self)
 {
     mrc_keyed *sorted;
@@ -169,8 +174,8 @@ static mercer_status choose_folds(maker *self)
     MRC_TRY(mrc_scope_alloc(self->scope, &self->fold, data->rows, 1, "folds of rows"));
     if (data->key_kind == MRC_KEYS_GROUPS) return fold_groups(self);
     if (data->key_kind == MRC_KEYS_TIMES) return fold_times(self);
-    /* Rows with equal features have equal hashes and so are in one fold. At this point a feature has the number of the
-       level. */
+    /* Rows with equal features have equal hashes and so are in one fold. At this point, features for statistics still
+       have the number of the level. */
     for (int64_t first = 0; first < data->rows; first += BLOCK) {
         read_block(self, first, &x);
         for (int64_t i = 0; i < x.rows; i++)
@@ -181,7 +186,8 @@ static mercer_status choose_folds(maker *self)
 
 /* ---- Sums ------------------------------------------------------------------------------------------------------ */
 
-/* Adds a row to the sums of its fold in a category. level is the number of its level plus 1, or 0 for another word. */
+/* Adds a row to the sums of its fold in a category. level is the number of its level plus 1, or 0 for a word that is
+   not among the levels. */
 static void add_row(const maker *self, const category *one, int64_t row, int64_t level, const double *t)
 {
     sums *to = (sums *)&one->folds[self->fold[row]];
@@ -213,7 +219,7 @@ static void add_rows(const maker *self)
     }
 }
 
-/* Adds the sums of a fold to those of several. */
+/* Adds the sums of one fold to the sums of several folds. */
 static void add_sums(const maker *self, int64_t levels, sums *to, const sums *from)
 {
     to->total += from->total;
@@ -252,7 +258,7 @@ static double smoothing(const maker *self, int64_t levels, const sums *all, int6
     return spread > 0 ? fmax(1, within / spread) : (double)INFINITY;
 }
 
-/* Computes the statistics over the rows of several folds. */
+/* Computes the statistics of all levels from sums over several folds. */
 static void compute_values(const maker *self, int64_t levels, const sums *all, double *values)
 {
     for (int64_t k = 0; k < self->k && all->total > 0; k++) {
@@ -285,7 +291,7 @@ static mercer_status finish_category(const maker *self, category *one)
             if (counts(self, fold, other)) add_sums(self, one->levels, &all, &one->folds[other]);
         compute_values(self, one->levels, &all, one->values[fold]);
     }
-    /* The schema has no entry for level 0, words that are not among the levels. */
+    /* The schema has no entry for index 0, the words that are not among the levels. */
     one->column->statistic = one->values[self->folds] + self->k;
     return MERCER_OK;
 }
@@ -317,7 +323,7 @@ static mercer_status open_categories(maker *self)
 
 /* ---- The samples ----------------------------------------------------------------------------------------------- */
 
-/* Replaces the numbers of levels in rows first, first + 1, ... */
+/* Replaces the numbers of levels in x, the rows of the dataset from `first` on, by the statistics of these levels. */
 static void replace_levels(const maker *self, int64_t first, const mercer_matrix *x)
 {
     for (int64_t i = 0; i < x->rows; i++)
@@ -329,7 +335,7 @@ static void replace_levels(const maker *self, int64_t first, const mercer_matrix
         }
 }
 
-/* Writes the samples to a new temporary file, because pages of a mapped file that change would stay in memory. */
+/* Writes the samples to a new temporary file, because changed pages of a mapped file would stay in memory. */
 static mercer_status replace_file(const maker *self)
 {
     mercer_dataset *data = self->data;
@@ -385,8 +391,8 @@ static mercer_status add_statistics(maker *self)
     return replace_schema(self);
 }
 
-/* Checks that a schema whose statistics have no values yet declares k per level in each category that has any. The
-   schema may be the caller's. */
+/* Checks that each category with statistics has k statistics per level and no values yet. A schema from the caller may
+   differ. */
 static mercer_status check_counts(const maker *self)
 {
     const mrc_schema *schema = self->schema;

@@ -3,7 +3,7 @@
  * The distinct words of a column: a hash table with open addressing, at most half full.
  *
  * Words are in one buffer, which moves when it grows, so levels have offsets and no pointers. All buffers grow before a
- * word is added: if there is no memory, the table is unchanged.
+ * word is added: if an allocation fails, the table is unchanged.
  */
 #include "data/schema/levels.h"
 

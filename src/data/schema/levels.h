@@ -16,7 +16,7 @@ typedef struct mrc_level {
     const char *path;     /* file of the first occurrence; borrowed */
     int64_t line;         /* line or row of the first occurrence */
     int64_t count;        /* number of cells counted so far that have this word */
-    float final;          /* value of its cells when the schema has been found */
+    float final;          /* cell of this word after the schema has been found */
 } mrc_level;
 
 typedef struct mrc_levels {

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Origins: subtracted from columns whose numbers float cannot distinguish, such as times in seconds, identifiers, or
- * values near 1,000,000.001.
+ * Origins: numbers that are subtracted from columns whose values float cannot distinguish, such as times in seconds,
+ * identifiers, or values near 1,000,000.001.
  *
  * Cells are floats with 24 significant bits. The origin of a column, the middle of its range, is stored in the schema
- * and subtracted in double before values are rounded. The 24 bits then cover the range of the column, and kernels
- * depend only on that after standardization.
+ * and subtracted in double before values are rounded. The 24 bits then cover the range of the column. After
+ * standardization, kernels depend only on differences within this range.
  *
  * A column gets an origin if rounding changed a value by more than 2^-17 of the range (so that at least 7 of 24 bits
  * were lost), or if integers beyond 2^24 were rounded and the range is at most half of the largest magnitude. Columns
  * whose values are exact in float never get one. A warning names columns that are still too wide.
  *
- * Cost: O(rows) per column; only a few rows if the first values are far enough apart.
+ * Cost: O(rows) per column, but only a few rows are read if the first values are far enough apart.
  */
 #include "data/schema/schema.h"
 
@@ -25,7 +25,7 @@ static const double LEAST_RANGE = 0x1p17, WHOLE_NUMBERS = 0x1p24;
 /* differences of numbers below this may be subnormal and have fewer than 24 bits */
 static const double SMALL = 0x1p-102;
 
-/* Finds the smallest and the largest cell, and stops as soon as they are `enough` apart. Returns false if all are
+/* Finds the smallest and the largest cell, and stops as soon as they are `enough` apart. Returns false if all cells are
    missing. */
 static bool range_of(const mrc_cells *self, int64_t j, double enough, double *low, double *high)
 {

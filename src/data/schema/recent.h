@@ -19,8 +19,8 @@ typedef struct mrc_recent_word {
     int32_t number;
 } mrc_recent_word;
 
-/* A word can be in two neighboring entries. A new word is stored in the first, whose previous word moves to the
-   second. */
+/* A word is in one of two neighboring entries. A new word is stored in the first entry, whose previous word moves to
+   the second. */
 typedef struct mrc_recent {
     mrc_recent_word words[MRC_RECENT_ENTRIES];
 } mrc_recent;
@@ -49,7 +49,7 @@ static inline bool mrc_recent_is(const mrc_recent_word *word, const uint64_t byt
            word->length == (int32_t)length;
 }
 
-/* Returns the index of a word of 17 to MRC_RECENT_BYTES bytes, or MRC_RECENT_NONE. */
+/* Returns the number of a word of 17 to MRC_RECENT_BYTES bytes, or MRC_RECENT_NONE if it is not cached. */
 static inline int32_t mrc_recent_find_long(const mrc_recent *recent, const char *text, int64_t length)
 {
     uint64_t bytes[MRC_RECENT_BYTES / 8];
@@ -82,7 +82,7 @@ static inline int32_t mrc_recent_find(const mrc_recent *recent, const char *text
     return differs == 0 ? word->number : MRC_RECENT_NONE;
 }
 
-/* Caches the index of a word that is not cached. Empty and too long words are ignored. */
+/* Caches the number of a word that is not cached yet. Empty and too long words are ignored. */
 static inline void mrc_recent_note(mrc_recent *recent, const char *text, int64_t length, int64_t number)
 {
     mrc_recent_word word = {.length = (int32_t)length, .number = (int32_t)number};

@@ -3,10 +3,10 @@
  * Schemas from cells: the kind of each column of a table.
  *
  * A column is a number if all its values are, a date if all are dates, a boolean if all are true or false, and a
- * category otherwise. A category has features for its 255 most frequent levels, in bytewise order. If it has many
- * levels and the table has targets, those levels and further ones that occur at least twice have statistics, too.
- * Columns with one value, with none, or with words that differ in nearly every row are left out with a warning. words.c
- * runs before and finds numbers and dates in other notations.
+ * category otherwise. A category has features for its 255 most frequent levels, in bytewise order. If a category has
+ * many levels and the table has targets, these levels and further levels that occur at least twice have statistics of
+ * the targets, too. Columns with one value, with no value, or with words that differ in nearly every row are left out
+ * with a warning. Numbers and dates in other notations have been found before (words.c).
  *
  * Only tallies per column are used, so the cells may be read block by block.
  *
@@ -46,10 +46,10 @@ typedef struct finder {
     const char ***lists; /* (cells->count) names of kept levels, or NULL */
     double *precision;   /* memory of the columns' rows of P, or NULL */
     int64_t statistics;  /* number of statistics so far */
-    bool held;           /* cells->x has all rows, whose cells are replaced by their final ones */
+    bool held;           /* cells->x has all rows, and finish_cells replaces their cells */
 } finder;
 
-/* Turns a column into one that is not used, for a reason. */
+/* Marks a column as not used, and records the reason. */
 static void leave_out(mrc_column *column, const char *why)
 {
     *column = (mrc_column){.name = column->name, .kind = MRC_KIND_DROP, .why = why};
@@ -66,7 +66,8 @@ static inline void add_value(mrc_tally *to, double value)
     to->high = first || value > to->high ? value : to->high;
 }
 
-/* Adds the cells of a column row by row. The sum is one chain, so it does not depend on the size of blocks. */
+/* Adds the cells of a column row by row. The sum is accumulated in the order of the rows, so it does not depend on the
+   size of blocks. */
 static void tally_values(mrc_tally *to, const float *cells, int64_t rows, int64_t stride)
 {
     double sum = to->sum, low = to->low, high = to->high;
@@ -147,7 +148,7 @@ void mrc_cells_close(mrc_cells *self)
 
 /* ---- Values -------------------------------------------------------------------------------------------------- */
 
-/* Decides about a column of values by its tally. */
+/* Decides from the tally whether a column of values is used, and sets its mean and origin. */
 static void settle_values(finder *self, int64_t j, const mrc_tally *of)
 {
     mrc_column *column = &self->columns[j];
@@ -227,7 +228,7 @@ static const unsigned char *bad_byte(const char *text)
     return NULL;
 }
 
-/* Fails with its position if a level is not UTF-8, because the schema is JSON. */
+/* Fails with the position of a level that is not UTF-8, because schemas are JSON. */
 static mercer_status check_encoding(const finder *self, int64_t j, const mrc_level *level, const char *text)
 {
     char place[MRC_LOCATION_CHARS];
@@ -239,7 +240,7 @@ static mercer_status check_encoding(const finder *self, int64_t j, const mrc_lev
 }
 
 /* Decides whether a category of `found` levels has statistics of the targets. Returns the number of levels to list:
-   `listed` with statistics, else those that are kept. */
+   `listed` if the category has statistics, else `kept`. */
 static int64_t choose_statistics(finder *self, int64_t j, int64_t found, int64_t kept, int64_t listed)
 {
     char place[MRC_LOCATION_CHARS];
@@ -267,7 +268,7 @@ static mercer_status keep_levels(finder *self, int64_t j, int64_t beyond)
     for (int64_t k = 0; k < levels->count; k++)
         if (levels->list[k].count > 0) all[found++] = (ranked){mrc_levels_text(levels, k), k, levels->list[k].count};
     qsort(all, (size_t)found, sizeof *all, by_count);
-    /* The most frequent levels get a feature each (kept). Further ones that occur at least twice may get statistics
+    /* The most frequent levels get a feature each (kept). Further levels that occur at least twice may get statistics
        (listed). */
     int64_t kept = mrc_min(found, MRC_KEPT_LEVELS), listed = kept;
     while (listed < found && all[listed].count > 1) listed++;
@@ -279,7 +280,7 @@ static mercer_status keep_levels(finder *self, int64_t j, int64_t beyond)
     column->level_count = kept;
     column->rare_count = listed - kept;
     column->other = beyond > 0 || found > kept;
-    /* Levels that are not listed share the cell `listed`, which means another word. */
+    /* Levels that are not listed share the cell `listed`, which stands for other words. */
     for (int64_t k = 0; k < found; k++) levels->list[all[k].number].final = (float)mrc_min(k, listed);
     for (int64_t k = 0; k < listed; k++) {
         self->lists[j][k] = all[k].text;
@@ -321,7 +322,7 @@ static inline float finish_cell(const final_cells *final, float cell)
     return cell < 0 ? final->other : final->levels[(int64_t)cell].final;
 }
 
-/* Replaces cells by those of the schema, and removes the columns that are left out. */
+/* Replaces cells by their final cells, and removes the columns that are left out. */
 static void finish_cells(finder *self)
 {
     mercer_matrix *x = &self->cells->x;
@@ -365,7 +366,7 @@ static mercer_status check_names(const finder *self)
     return MERCER_OK;
 }
 
-/* Prints the columns that were found and those that the user excluded, in the order of the table. */
+/* Prints the schema: the columns that were found and the columns that the user excluded, in the order of the table. */
 static mercer_status print_all(const finder *self, const mrc_left_out *left_out, const mrc_missing *missing, char **out)
 {
     mrc_column *all;
@@ -417,7 +418,8 @@ static mercer_status find_columns(finder *self, const mrc_left_out *left_out, co
                 cells->columns[j].origin == 0 && !mrc_notation_is_set(&cells->columns[j].notation);
         any = any || self->columns[j].kind != MRC_KIND_DROP;
     }
-    /* Here only skipped records have missing values: has_no_gaps counts their cells, but the tallies do not. */
+    /* If `plain` is true here, only skipped records have missing values: has_no_gaps counts their cells, but the
+       tallies do not. */
     if (plain) return MERCER_OK;
     mrc_cells_warn_dropped(cells, self->columns);
     if (!any)

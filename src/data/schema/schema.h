@@ -2,12 +2,11 @@
 /*
  * data/schema: kinds of the columns of a table, and their encoding as features.
  *
- * A table is read into cells, one float per used column: a number, the days of a date (date.h), or the number of a
- * word (levels.h); NaN is a missing value. words.c finds columns whose words are numbers or dates, schema.c finds the
- * kind of each column from its cells, column_warnings.c warns about columns.
- * A schema is a text (JSON, schema_text.c), stored in datasets and model files; parsed, it is the struct below.
- * encode.c turns cells into features by a schema. A table of numbers without missing values has no schema: its cells
- * are its features.
+ * A table is read into cells, one float per used column: a number, the days of a date (date.h), or the number of a word
+ * (levels.h); NaN is a missing value. words.c finds columns whose words are numbers or dates, schema.c finds the kind
+ * of each column from its cells, column_warnings.c warns about columns. A schema is a text (JSON, schema_text.c),
+ * stored in datasets and model files; mrc_schema is the parsed schema. encode.c turns cells into features by a schema.
+ * A table of numbers without missing values has no schema: its cells are its features.
  */
 #ifndef MRC_DATA_SCHEMA_SCHEMA_H
 #define MRC_DATA_SCHEMA_SCHEMA_H
@@ -22,9 +21,10 @@
 
 typedef enum mrc_kind { MRC_KIND_NUMBER, MRC_KIND_BOOLEAN, MRC_KIND_DATE, MRC_KIND_CATEGORY, MRC_KIND_DROP } mrc_kind;
 
-enum { MRC_KEPT_LEVELS = 255 }; /* levels of a category that have their own feature; all others share one */
-/* Categories with at least this many levels have statistics of the targets (level_statistics.c); at most MOST per
-   category; at most VALUES levels times statistics in a table. */
+enum { MRC_KEPT_LEVELS = 255 }; /* most levels of a category with their own feature; all other levels share one */
+/* Limits for statistics of the targets (level_statistics.c). LEVELS: only categories with at least this number of
+   levels have statistics. MOST: largest number of statistics per level. VALUES: largest number of statistics of all
+   levels in a table. */
 enum { MRC_STATISTIC_LEVELS = 100, MRC_STATISTICS_MOST = 16, MRC_STATISTIC_VALUES = 1 << 18 };
 
 /* Words that mean "no value", compared case-insensitively; an empty cell is always missing. */
@@ -49,12 +49,12 @@ typedef struct mrc_column {
     const char *const *levels;
     int64_t level_count, rare_count;
     int64_t statistics; /* number of features that are statistics of the targets by level; 0: none */
-    /* (level_count + rare_count + 1, statistics) value of each level, and of missing values; NULL while they are not
-       known, when the first of these features is the number of the level (mrc_column_level) plus 1 */
+    /* (level_count + rare_count + 1, statistics) statistics of each level, and of missing values. NULL while they are
+       not known; the first of these features is then the number of the level (mrc_column_level) plus 1 */
     const double *statistic;
     double deviation;        /* standard deviation if the column takes part in filling missing numbers, else 0 */
     const double *precision; /* row of P up to the diagonal (gaps.h); set only while a schema is found */
-    int64_t gap;             /* index among the columns that take part; -1: none */
+    int64_t gap;             /* index among these columns; -1: the column does not take part */
     bool other;              /* category: there are levels that share one feature */
     const char *why;         /* reason why a column is left out */
     int64_t first, width;    /* index of the column's first feature; number of its features */
@@ -70,7 +70,7 @@ typedef struct mrc_schema {
     bool named;         /* every column has a name */
     bool noted;         /* at least one column has a notation */
     int64_t statistics; /* number of features that are statistics of the targets */
-    double *values;     /* (value_count) values of these statistics of all columns */
+    double *values;     /* (value_count) memory of mrc_column.statistic of all columns */
     int64_t value_count;
     void *root;  /* JSON document that owns the texts above */
     void *lists; /* memory of the lists of texts */
@@ -87,7 +87,7 @@ mercer_status mrc_schema_print(mercer_context *context, const mrc_column *column
 const char *mrc_kind_name(mrc_kind kind);
 bool mrc_kind_find(const char *name, int64_t length, mrc_kind *kind);
 
-/* Returns the number of a category's levels that have a cell of their own. Larger cells are other words. */
+/* Returns the number of a category's levels that have a cell of their own. Larger cells stand for other words. */
 static inline int64_t mrc_column_levels(const mrc_column *column)
 {
     return column->level_count + column->rare_count;
@@ -105,7 +105,7 @@ static inline int64_t mrc_column_level(const mrc_column *column, float cell)
 
 /* Statistics of the cells of a column so far; words are counted in its levels. */
 typedef struct mrc_tally {
-    double sum, low, high;   /* of the values; low > high if there are none */
+    double sum, low, high;   /* sum, minimum and maximum of the values; low > high if there are none */
     int64_t missing, beyond; /* number of missing cells; number of cells whose word is beyond the limit of levels */
 } mrc_tally;
 
@@ -118,28 +118,30 @@ typedef struct mrc_cell_column {
     mrc_notation notation; /* notation of a number or date; all zero: plain numbers, ISO dates */
     bool fixed;            /* the kind is final; a value that does not fit is an error */
     bool asked;            /* the caller asked for the kind `wish` */
-    /* that kind; `kind` becomes CATEGORY if cells do not fit it, and words.c then looks for another notation */
+    /* kind that the caller asked for; `kind` becomes CATEGORY if cells do not fit, and words.c then looks for another
+       notation */
     mrc_kind wish;
     mrc_date_order order; /* order of day and month, if the caller gave it */
     bool strict;          /* fixed, and missing values are errors, because a model without a schema cannot fill them */
     bool odd;             /* a cell did not fit the kind, which is not fixed: read the column again as CATEGORY */
     mrc_levels levels;
-    bool closed;                      /* levels come from a schema; other words become `beyond` */
-    float beyond;                     /* cell of words that are not among the levels of a schema */
-    int64_t unknown;                  /* number of words that the schema neither knows nor has an "other" level for */
+    bool closed;  /* levels come from a schema; other words become `beyond` */
+    float beyond; /* cell of words that are not among the levels of a schema */
+    /* number of cells with words that are not in the schema, if no feature is for other words */
+    int64_t unknown;
     char stranger[MRC_EXCERPT_CHARS]; /* first of the unknown words */
     int64_t gaps;                     /* number of missing values read */
     bool has_missing;                 /* the schema has a feature for missing values */
     double origin;                    /* subtracted before a value is rounded to float */
     double off;                       /* largest rounding error so far */
-    double rounded;                   /* the value that had it */
+    double rounded;                   /* value with this rounding error */
     mrc_tally tally;
 } mrc_cell_column;
 
 typedef struct mrc_cells {
     mercer_context *context;
     const char *path;         /* path of the table, for messages; NULL if it is not a file */
-    const char *unit;         /* what the records of the file are counted in: "line" or "row" */
+    const char *unit;         /* name of a record in messages: "line" or "row" */
     char separator;           /* field separator; 0 if it is not a file */
     mercer_matrix x;          /* (rows, count) f32: all rows, or the current block of rows */
     mrc_cell_column *columns; /* (count) */
@@ -147,12 +149,12 @@ typedef struct mrc_cells {
     int64_t table_columns; /* number of columns of the file, including targets; 0 if it is not a file */
     int64_t tallied;       /* number of rows that mrc_cells_tally has added */
     int64_t statistics;    /* statistics of the targets per category with many levels; 0: there are no targets */
-    mrc_spread_rows some;  /* sample of those rows */
+    mrc_spread_rows some;  /* sample of the tallied rows */
 } mrc_cells;
 
 /* Adds the rows of x to the tallies. */
 mercer_status mrc_cells_tally(mrc_cells *cells);
-/* Discards the counts and levels of all cells that were read; levels of a schema stay. */
+/* Discards the counts and levels of all cells that were read, but not the levels of a schema. */
 void mrc_cells_forget(mrc_cells *cells);
 /* Releases the levels and the sampled rows. The list of columns and x belong to the caller. */
 void mrc_cells_close(mrc_cells *cells);
@@ -178,8 +180,8 @@ extern const char *const mrc_why_constant, *const mrc_why_empty, *const mrc_why_
 /* ---- Words that are numbers or dates ------------------------------------------------------------------------- */
 
 /*
- * words.c: turns columns of words whose values all have one notation into columns of numbers or dates. *changed: there
- * are such columns, and their cells must be read again. It is an error if a few values do not fit the notation of
+ * words.c: turns columns of words whose values all have one notation into columns of numbers or dates. Sets *changed to
+ * whether there are such columns; their cells must then be read again. Fails if a few values do not fit the notation of
  * nearly all others, or if the order of day and month is ambiguous. If no rows were tallied, x must have all rows.
  */
 mercer_status mrc_cells_read_words(mrc_cells *cells, const mrc_missing *missing, bool *changed);
@@ -238,7 +240,8 @@ void mrc_schema_encode(const mrc_schema *schema, const mercer_matrix *cells, con
    in. */
 typedef enum mrc_role { MRC_ROLE_VALUE, MRC_ROLE_LEVEL, MRC_ROLE_SIGN } mrc_role;
 void mrc_schema_roles(const mrc_schema *schema, mrc_role *roles);
-/* Returns the number of statistics per category of a dataset with these outputs: one number for two classes. */
+/* Returns the number of statistics per category of a dataset with these outputs: 1 for two classes, else `outputs`, but
+   at most MRC_STATISTICS_MOST. */
 int64_t mrc_statistic_count(bool classes, int64_t outputs);
 /* level_statistics.c: replaces the level numbers in the samples of a dataset by statistics of its targets, and
    completes its schema. Does nothing if the schema already contains the values of all statistics. */

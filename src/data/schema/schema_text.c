@@ -13,10 +13,10 @@
  *     {"name": "id", "kind": "drop", "why": "constant"}]}
  *
  * "missing" of the schema lists the words for missing values; "missing" of a column is the number of its missing values
- * in training. "levels" have a feature each; "rare" words share one, but have statistics. "values" are the statistics
- * of all levels, then those of missing values. "deviation" and "precision" fill in missing numbers (gaps.h): the k-th
- * column with them has row k of P up to the diagonal. Unknown members are ignored, repeated members of an object are an
- * error. Numbers have 17 digits and are read back as the same doubles.
+ * in training. Each word of "levels" has its own feature; words of "rare" share one feature, but have statistics.
+ * "values" are the statistics of all levels, then the statistics of missing values. "deviation" and "precision" fill in
+ * missing numbers (gaps.h): the k-th column with these members has row k of P up to the diagonal. Unknown members are
+ * ignored; repeated members of an object are an error. Numbers have 17 digits and are read back as the same doubles.
  */
 #include "data/schema/schema.h"
 
@@ -57,13 +57,14 @@ bool mrc_kind_find(const char *name, int64_t length, mrc_kind *kind)
 
 /* ---- Writing ------------------------------------------------------------------------------------------------- */
 
-/* Adds a member, which takes ownership of `value`. If there is no memory, frees `value` and returns false. */
+/* Adds a member to an object, which takes ownership of `value`. If an allocation fails, frees `value` and returns
+   false. */
 static bool put_text(json_t *object, const char *key, json_t *value)
 {
     return json_object_set_new(object, key, value) == 0;
 }
 
-/* Makes a list of texts or, if they are NULL, of numbers. Returns NULL if there was no memory. */
+/* Makes a list of texts or, if `texts` is NULL, of numbers. Returns NULL if an allocation fails. */
 static json_t *list_of(const char *const *texts, const double *numbers, int64_t count)
 {
     json_t *list = json_array();
@@ -77,8 +78,8 @@ static json_t *list_of(const char *const *texts, const double *numbers, int64_t 
     return NULL;
 }
 
-/* Adds the statistics of a category, if it has any: the words that have nothing else, the number of statistics, and
-   their values when these are known. */
+/* Adds the statistics of a category, if there are any: the words that have only statistics, the number of statistics
+   per level, and their values if they are known. */
 static bool put_statistics(json_t *object, const mrc_column *column)
 {
     int64_t kept = column->level_count, count = column->statistics;
@@ -156,7 +157,7 @@ static mercer_status fail_schema(const mrc_schema *self, int64_t column, const c
     return mrc_fail(self->context, MERCER_ERROR_FORMAT, "the schema: column %lld (from 0) %s", (long long)column, what);
 }
 
-/* Appends the texts of a list at *at and advances it. Returns false if `list` is not a list of texts. */
+/* Appends the texts of a list at *at and advances *at. Returns false if `list` is not a list of texts. */
 static bool take_texts(const json_t *list, const char ***at, const char *const **out, int64_t *count)
 {
     *out = *at;
@@ -275,8 +276,8 @@ static mercer_status read_column(mrc_schema *self, int64_t i, const json_t *obje
 
 /* ---- Missing numbers --------------------------------------------------------------------------------------------- */
 
-/* Reads how missing numbers of a column are filled in. Columns with a deviation take part; the k-th of them (from 0)
-   has k + 1 numbers, its row of P up to the diagonal. */
+/* Reads the imputation of missing numbers of a column (gaps.h). Columns with a deviation take part. The k-th of these
+   columns (from 0) has k + 1 numbers: row k of P up to the diagonal. */
 static mercer_status read_gap(mrc_schema *self, int64_t i, const json_t *object)
 {
     mrc_gaps *gaps = &self->gaps;
@@ -303,8 +304,8 @@ static mercer_status read_gap(mrc_schema *self, int64_t i, const json_t *object)
     return MERCER_OK;
 }
 
-/* Moves the rows of P from a stride of MRC_GAPS_COLUMNS to one of count, and fills the upper triangle. Rows move down
-   in ascending order, so none is overwritten before it has moved. */
+/* Moves the rows of P from a stride of MRC_GAPS_COLUMNS to a stride of count, and fills the upper triangle. Rows move
+   to lower addresses in ascending order, so no row is overwritten before it has moved. */
 static void pack_gaps(mrc_gaps *gaps)
 {
     int64_t k = gaps->count, most = MRC_GAPS_COLUMNS;
@@ -364,7 +365,7 @@ static mercer_status check_names(const mrc_schema *self)
     return repeated ? fail_schema(self, -1, "has two columns of the same name") : MERCER_OK;
 }
 
-/* Reads the parsed document into the struct. Texts stay in the document. */
+/* Fills the schema from the parsed document, which keeps owning the texts. */
 static mercer_status read_parts(mrc_schema *self)
 {
     const json_t *missing = json_object_get(self->root, "missing"), *columns = json_object_get(self->root, "columns");
@@ -397,7 +398,7 @@ mercer_status mrc_schema_read(mrc_schema **out, mercer_context *context, const c
     MRC_TRY(mrc_alloc_zero(context, &self, 1, sizeof *self, "a schema"));
     self->context = context;
     self->root = json_loads(text, JSON_REJECT_DUPLICATES, &error);
-    /* Jansson reports a lack of memory as a syntax error. A second try distinguishes the two. */
+    /* Jansson reports a lack of memory as a syntax error. So try again: an error in the syntax fails both times. */
     if (!self->root) self->root = json_loads(text, JSON_REJECT_DUPLICATES, &error);
     if (!self->root) return mrc_fail(context, MERCER_ERROR_FORMAT, "the schema: line %d is not JSON", error.line);
     MRC_TRY(read_parts(self));

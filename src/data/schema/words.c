@@ -2,14 +2,14 @@
 /*
  * Columns of words whose values are all numbers or dates in one notation (data/table/notation.h).
  *
- * Every level is parsed once. If one notation fits all levels, the column becomes one of numbers or dates, and its
- * cells are read again. If a notation fits nearly all values, the others are more likely mistakes than categories, and
- * the first of them is reported as an error. All other columns stay categories.
+ * Every level is parsed once. If one notation fits all levels, the column becomes a column of numbers or dates, and its
+ * cells are read again. If a notation fits nearly all values, the remaining values are more likely mistakes than
+ * categories, and the first of them is an error. All other columns stay categories.
  *
- * In data frames, integers stored as text stay a category: this is how codes and months are marked as categories there.
- * A warning is issued, unless leading zeros show that they are codes.
+ * In data frames, integers stored as text stay a category, because text is the way to mark codes and months as
+ * categories. A warning is issued, unless leading zeros show that the integers are codes.
  *
- * Cost: O(levels), and O(rows) for columns in which a reading fits some levels but not all.
+ * Cost: O(levels), and O(rows) for columns in which a notation fits some levels but not all.
  */
 #include "core/matrix.h"
 #include "core/memory.h"
@@ -21,7 +21,8 @@
 #include <string.h>
 #include <strings.h>
 
-/* values that do not fit are mistakes if there are fewer than 1 in FEW_WORDS; READINGS: bits of mrc_readings */
+/* FEW_WORDS: values that do not fit count as mistakes if fewer than 1 value in FEW_WORDS does not fit; READINGS: bits
+   of mrc_readings */
 enum { FEW_WORDS = 20, READINGS = 32 };
 
 bool mrc_read_value(mrc_kind kind, const mrc_notation *notation, const char *text, const char *end, double *value)
@@ -61,7 +62,7 @@ static int64_t first_without(const survey *self, mrc_readings reading)
     return k;
 }
 
-/* Refuses the level `k` in a column whose other values, or nearly all, are numbers or dates. */
+/* Fails because level `k` is not a number or date, but nearly all values of the column are. */
 static mercer_status refuse_level(const survey *self, int64_t k, bool date, int64_t bad, int64_t values)
 {
     const mrc_cells *cells = self->cells;
@@ -80,7 +81,7 @@ static mercer_status refuse_level(const survey *self, int64_t k, bool date, int6
                     place, text_of(self, k, word), what, (long long)(values - bad), (long long)values, word, option);
 }
 
-/* Refuses a column whose values are not of the kind that was asked for. */
+/* Fails because level `k` is not of the kind that the caller asked for. */
 static mercer_status refuse_wish(const survey *self, int64_t k, bool date)
 {
     char place[MRC_LOCATION_CHARS], word[MRC_EXCERPT_CHARS];
@@ -91,7 +92,8 @@ static mercer_status refuse_wish(const survey *self, int64_t k, bool date)
                     place, text_of(self, k, word), date ? "date" : "number", date ? "date" : "number", word);
 }
 
-/* Refuses dates that would be valid with day and month exchanged, and explains how to give the order. */
+/* Fails because the dates would also be valid with day and month exchanged. The message explains how to specify the
+   order. */
 static mercer_status refuse_ambiguous(const survey *self)
 {
     const mrc_cells *cells = self->cells;
@@ -133,7 +135,7 @@ static mercer_status open_survey(survey *self, mrc_scope *scope, const mrc_missi
     return MERCER_OK;
 }
 
-/* Counts the cells that hold each level. */
+/* Counts the cells of each level. */
 static void count_cells(const survey *self, int64_t *counts)
 {
     const mrc_cells *cells = self->cells;
@@ -144,7 +146,8 @@ static void count_cells(const survey *self, int64_t *counts)
     }
 }
 
-/* Finds the reading that fits most cells; sets *bad to the number of all other cells. */
+/* Finds the reading that fits most cells. Sets *values to the number of cells, and *bad to the number of cells that do
+   not fit. */
 static mrc_readings best_reading(const survey *self, const int64_t *counts, int64_t *bad, int64_t *values)
 {
     mrc_readings best = 0;
@@ -161,8 +164,8 @@ static mrc_readings best_reading(const survey *self, const int64_t *counts, int6
     return best;
 }
 
-/* Handles a column with no reading that fits all levels: fails if one fits nearly all cells, or if a kind was asked
-   for. */
+/* Handles a column with no reading that fits all levels: fails if a reading fits nearly all cells, or if the caller
+   asked for a kind. */
 static mercer_status refuse_few(const survey *self)
 {
     const mrc_cell_column *column = &self->cells->columns[self->column];
@@ -182,7 +185,7 @@ static mercer_status refuse_few(const survey *self)
 
 /* ---- Text of data frames ----------------------------------------------------------------------------------------- */
 
-/* Returns whether all plain numbers are integers. *codes: at least one has a leading zero. */
+/* Returns whether all plain numbers are integers. Sets *codes to whether at least one of them has a leading zero. */
 static bool are_whole(const survey *self, bool *codes)
 {
     *codes = false;
@@ -196,7 +199,8 @@ static bool are_whole(const survey *self, bool *codes)
     return true;
 }
 
-/* Returns whether a column of a data frame has integers as text, with a warning (see the top of the file). */
+/* Returns whether the column is from a data frame and has integers as text. Such a column stays a category; warns
+   unless the integers are codes (see the top of the file). */
 static bool stays_category(const survey *self)
 {
     char place[MRC_LOCATION_CHARS], name[MRC_EXCERPT_CHARS], word[MRC_EXCERPT_CHARS];
@@ -212,8 +216,8 @@ static bool stays_category(const survey *self)
 
 /* ---- Columns ----------------------------------------------------------------------------------------------------- */
 
-/* Warns about a comma that may be a decimal mark or separate thousands. Between semicolons it is read as a decimal
-   mark, as in plain numbers. */
+/* Warns about a comma that is read as a decimal mark, but may also separate thousands. In tables with semicolons
+   between fields, a comma is a decimal mark, as in plain numbers. */
 static void warn_comma(const survey *self, const mrc_notation *chosen)
 {
     mrc_notation other;
@@ -234,7 +238,7 @@ static void warn_comma(const survey *self, const mrc_notation *chosen)
     }
 }
 
-/* Chooses the notation of a column, if one fits. Sets *changed if its cells must be read again. */
+/* Chooses the notation of a column, if one fits. Sets *changed if the cells of the column must be read again. */
 static mercer_status read_column(mrc_cells *cells, int64_t j, const mrc_missing *missing, bool *changed)
 {
     char text[MRC_NOTATION_CHARS], place[MRC_LOCATION_CHARS];
@@ -254,7 +258,8 @@ static mercer_status read_column(mrc_cells *cells, int64_t j, const mrc_missing 
                 mrc_notation_text(&notation, text));
     column->kind = date ? MRC_KIND_DATE : MRC_KIND_NUMBER;
     column->notation = notation;
-    /* words beyond the limit of levels were not examined; if one does not fit, reading it again fails */
+    /* words beyond the limit of levels were not examined; if such a word does not fit, reading the column again
+       fails */
     column->fixed = true;
     column->asked = false;
     *changed = true;

@@ -5,12 +5,12 @@
  *   row numbers (order.c)  ->  fetch  ->  augment  ->  preprocess  ->  a chunk of samples  ->  batches
  *
  * Sample k of pass e is a function of (seed, e, k), so any thread may produce it, at any time and in any batch. Only
- * mixup combines samples: those of the same chunk. The number of rows in a chunk depends only on the size of a row, so
- * chunks are the same for any batch size.
+ * mixup combines samples, and only samples of the same chunk. The number of rows in a chunk depends only on the size of
+ * a row, so chunks are the same for any batch size.
  *
- * With a prefetch thread, chunk i is produced in buffer i mod RING while the caller computes with earlier ones, and
- * next_batch() copies from the chunks into the batch. Without one, next_batch() produces samples directly in the batch;
- * or, with mixup, chunk by chunk in one buffer.
+ * With a prefetch thread, chunk i is produced in buffer i mod RING while the caller computes with earlier chunks, and
+ * next_batch() copies from the chunks into the batch. Without a prefetch thread, next_batch() produces samples directly
+ * in the batch; or, with mixup, chunk by chunk in one buffer.
  *
  * Memory: RING chunks of about 2 MiB, up to two more as scratch, and the batch. Rows larger than 256 KiB make larger
  * chunks, of CHUNK_LEAST rows.
@@ -27,8 +27,8 @@
 #include <math.h>
 #include <string.h>
 
-/* A chunk fits into the cache of a core, and is large enough to pay for handing it from thread to thread. NUMBERS_EACH:
-   row numbers that one task computes. */
+/* A chunk fits into the cache of a core, but is so large that passing it from thread to thread costs little in
+   comparison. NUMBERS_EACH: row numbers that one task computes. */
 enum { RING = 4, CHUNK_BYTES = 2 << 20, CHUNK_LEAST = 8, CHUNK_MOST = 1 << 16, NUMBERS_EACH = 256 };
 
 /* Samples with their targets and row numbers. */
@@ -39,7 +39,7 @@ typedef struct chunk {
 
 typedef struct data_stream {
     mercer_context *context;
-    mercer_dataset data; /* copy of the struct; its views are borrowed */
+    mercer_dataset data; /* copy of the caller's struct; the memory that it points to is borrowed */
     const double *weights;
     const mercer_preprocess *preprocess;
     mrc_augment *augment;
@@ -125,7 +125,7 @@ static void change_some(void *argument, int64_t piece, int worker)
 /* Produces samples first, first + 1, ... of the pass in `out`, which has at most chunk_rows rows. */
 static void make_samples(data_stream *self, int64_t first, const chunk *out)
 {
-    /* Each step writes to the buffer of the next one: fetched rows go to raw[0], mixed rows to raw[1], the last step
+    /* Each step writes to the buffer of the next step: fetched rows go to raw[0], mixed rows to raw[1], the last step
        writes to `out`. Where a buffer is not needed, `out` takes its place. */
     sharing job = {.self = self,
                    .out = out,
@@ -144,14 +144,15 @@ static void make_samples(data_stream *self, int64_t first, const chunk *out)
         mrc_parallel_for(self->threads, share_of_rank(self, &job, found), fetch_some, &job);
         done += found;
     }
-    /* Mixing needs all rows of the chunk, so one thread does it. It swaps the buffers, and job.block.x then has the
+    /* Mixing needs all rows of the chunk, so one thread mixes them. Mixing swaps the buffers: job.block.x then has the
        mixed rows. */
     if (mrc_augment_mixes(self->augment)) mrc_augment_apply(self->augment, &job.block);
     if (!self->augment && job.block.x.data == out->x.data) return;
     mrc_parallel_for(self->threads, share_of_rank(self, &job, out->x.rows), change_some, &job);
 }
 
-/* The work of the prefetch thread: produces chunk `number` in its buffer of the ring. */
+/* Produces chunk `number` in its buffer of the ring. Runs in the prefetch thread, or in get_chunk if there is no such
+   thread. */
 static void make_chunk(void *argument, int64_t number)
 {
     data_stream *self = argument;
@@ -161,7 +162,7 @@ static void make_chunk(void *argument, int64_t number)
     make_samples(self, first, &out);
 }
 
-/* Returns the chunk with that number, produced now or by the prefetch thread, which may continue with later chunks. */
+/* Returns chunk `number`, produced now or by the prefetch thread, which may continue with later chunks. */
 static const chunk *get_chunk(data_stream *self, int64_t number)
 {
     if (!self->background) {
@@ -198,7 +199,7 @@ static int restart_pass(void *user, int64_t epoch)
     return 0;
 }
 
-/* mercer_source.skip. Costs nothing, because any position can be produced directly. */
+/* mercer_source.skip: skips samples without producing them, because any position can be produced directly. */
 static int skip_samples(void *user, int64_t rows)
 {
     data_stream *self = user;
@@ -270,8 +271,8 @@ static int64_t fill_batch(data_stream *self, int64_t at, int64_t left)
     return rows;
 }
 
-/* Checks that mapped files were not truncated or modified. At most every 20 ms, because there may be thousands of
-   files. */
+/* Checks that mapped files were not truncated or modified. Does so at most every 20 ms, because there may be thousands
+   of files. */
 static mercer_status check_files(data_stream *self)
 {
     static const double every = 0.02; /* interval between checks, in seconds */
@@ -314,7 +315,7 @@ mrc_stream_contents mrc_data_stream_contents(const mercer_source *source)
                                  .again = self->augment || self->samples > self->data.rows};
 }
 
-/* Samples out->first .. out->first + count - 1 that mrc_data_stream_take numbers, rows_each per task. */
+/* Arguments of the loop in mrc_data_stream_take: samples out->first .. out->first + count - 1, rows_each per task. */
 typedef struct numbering {
     data_stream *self;
     const mrc_stream_samples *out;
@@ -349,7 +350,7 @@ int64_t mrc_data_stream_take(const mercer_source *source, int64_t most, mrc_stre
     int64_t count = mrc_min(most, self->samples - self->position);
     pause_thread(self);
     out->pass = self->pass, out->first = self->position;
-    /* With blocks, windows must be opened one after the other, so only one thread may compute rows. */
+    /* With blocks, windows must be opened one after the other, so only one thread may compute row numbers. */
     bool alone = self->order.block > 1;
     numbering job = {self, out, count, alone ? mrc_max(1, count) : NUMBERS_EACH};
     mrc_parallel_for(alone ? 1 : self->threads, (count + job.rows_each - 1) / job.rows_each, number_some, &job);
@@ -406,8 +407,8 @@ static mercer_status make_augment(data_stream *self, const mercer_stream_options
     return mrc_augment_create(&self->augment, self->context, options->augment, &shape, options->seed);
 }
 
-/* Returns whether to read ahead. By default a thread is used if samples cost more than a copy: those that are computed
-   or changed, and those read from disk. */
+/* Returns whether to read ahead. By default, a thread reads ahead if samples cost more than a copy: if they are
+   computed, changed, or read from disk. */
 static bool wants_thread(const data_stream *self, mercer_switch prefetch)
 {
     if (prefetch != MERCER_AUTO) return prefetch == MERCER_ON;
@@ -416,7 +417,8 @@ static bool wants_thread(const data_stream *self, mercer_switch prefetch)
     return dear && self->context->threads > 1;
 }
 
-/* Starts the prefetch thread if it is useful. Without threads, samples are produced by the caller, with a warning. */
+/* Starts the prefetch thread if it is useful. If threads are not supported, warns, and the caller produces the
+   samples. */
 static mercer_status start_thread(data_stream *self, mercer_switch prefetch)
 {
     if (!wants_thread(self, prefetch)) return MERCER_OK;
@@ -466,7 +468,7 @@ mercer_status mrc_data_stream_create(mercer_source *out, mercer_context *context
     memset(out, 0, sizeof *out);
     MRC_TRY(mrc_alloc_zero(context, &self, 1, sizeof *self, "the source"));
     self->context = context;
-    /* A copy of the struct, so that the caller may release its own; the memory that it refers to must stay. */
+    /* Copy the struct, so that the caller may reuse the original; the memory that it points to must stay valid. */
     self->data = *data;
     self->weights = options->weights ? options->weights : data->weights;
     self->preprocess = stream->preprocess;

@@ -12,10 +12,10 @@
 #include "data/prepare/augment.h"
 #include "data/prepare/preprocess.h"
 
-/* The public stream options, with internal ones. */
+/* The public stream options and additional internal options. */
 typedef struct mrc_data_stream_options {
     mercer_stream_options stream;
-    const double *weights; /* (rows) sample weights, borrowed; NULL: those of the dataset */
+    const double *weights; /* (rows) sample weights, borrowed; NULL: the weights of the dataset */
     int threads; /* number of threads that produce samples; 0: one. More are useful only if processors would be idle */
 } mrc_data_stream_options;
 
@@ -40,7 +40,8 @@ mrc_stream_contents mrc_data_stream_contents(const mercer_source *source);
 typedef struct mrc_stream_samples {
     int64_t pass, first;
     int64_t *rows;                    /* (most) row numbers in the dataset */
-    int64_t *partners, *partner_rows; /* (most) with mixup: the sample that each is mixed with, and its row */
+    /* (most) with mixup: the sample that each sample is mixed with, and the row of this partner */
+    int64_t *partners, *partner_rows;
     double *shares;                   /* (most) with mixup: weight of the sample itself, at most 1 */
 } mrc_stream_samples;
 

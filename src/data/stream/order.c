@@ -7,8 +7,9 @@
  * In blocks, for files that are read from disk: the rows, rotated by a random offset o, are divided into blocks of B,
  *     block b = rows (o + b B + j) mod n,  j < B;
  * full blocks are in random order, followed by the remaining rows. W consecutive blocks of this order form a window,
- * whose rows are permuted. So a row may come at any time of a pass, but the file is read in pieces of about 256 KiB,
- * and only a window of about 16 MiB and the next one must be in memory. Both sizes depend only on the size of a row.
+ * whose rows are permuted. So a row may come at any position of a pass, but the file is read in pieces of about 256
+ * KiB, and only two consecutive windows of about 16 MiB each must be in memory. Both sizes depend only on the size of a
+ * row.
  *
  * Samples k >= n repeat the rows: repetition k / n has its own permutations.
  *
@@ -78,8 +79,8 @@ static void hint_block(const mrc_order *self, mrc_mapping_hint give, int64_t sta
     mrc_dataset_hint(self->data, give, 0, self->block - before_end);
 }
 
-/* Returns the number of blocks in a window, counted across repetitions. Only the last window of a repetition may have
-   fewer. */
+/* Returns the number of blocks in a window. Windows are numbered across repetitions; only the last window of a
+   repetition may have fewer blocks than the others. */
 static int64_t blocks_in(const mrc_order *self, int64_t window)
 {
     int64_t first = window % self->windows * self->window;
@@ -94,10 +95,11 @@ static void close_window(mrc_order *self)
     self->open = -1;
 }
 
-/* Opens a window and announces the next one, so that its pages can be read ahead. */
+/* Opens a window and announces the next window to the system, which may then read ahead. */
 static void open_window(mrc_order *self, int64_t window)
 {
-    /* A window that follows the open one was announced when that was opened; after a jump nothing was announced. */
+    /* The window after the open window has been announced already. After a jump, the new window has not been
+       announced. */
     bool announced = self->open >= 0 && window == self->open + 1;
     close_window(self);
     self->open = window;
@@ -121,7 +123,8 @@ void mrc_order_restart(mrc_order *self, int64_t pass)
 /* ---- Rows ---------------------------------------------------------------------------------------------------- */
 
 /* Writes up to `count` rows from position `place` on, all from one window. Returns their number. Only the last block of
-   a repetition can be incomplete. It is the last of its window, so row j of a window is in block j / B. */
+   a repetition can be incomplete. That block is the last block of its window, so row j of a window is in block j /
+   B. */
 static int64_t rows_of_window(mrc_order *self, int64_t repetition, int64_t place, int64_t count, int64_t *rows)
 {
     int64_t n = self->data->rows, stride = self->window * self->block;

@@ -4,7 +4,7 @@
  * overlapping clusters, spirals.
  *
  * Sample i of an infinite sequence is a function of (spec, seed, i), so any range of it can be computed separately.
- * Each kind is a row of the table in synth.c; synth_kinds.h has what a kind must provide.
+ * Each kind is a row of the table in synth.c; synth_kinds.h declares what a kind must provide.
  */
 #ifndef MRC_DATA_SYNTH_SYNTH_H
 #define MRC_DATA_SYNTH_SYNTH_H
@@ -17,8 +17,8 @@ mercer_status mrc_synth_dataset(mercer_dataset **out, mercer_context *context, c
                                 int64_t rows, uint64_t seed);
 void mrc_synth_free(mercer_context *context, mrc_synth *synth);
 /* Computes the smallest error that any model can have on the distribution of the samples, averaged over the first
-   `rows` samples: share of wrong classes (clusters) or mean squared error (teacher). MERCER_ERROR_UNSUPPORTED for other
-   kinds. */
+   `rows` samples: share of wrong classes (clusters) or mean squared error (teacher). Fails with
+   MERCER_ERROR_UNSUPPORTED for other kinds. */
 mercer_status mrc_synth_least_error(const mercer_dataset *dataset, double *out, int64_t rows);
 
 /* Parameters of a teacher, borrowed from the synth. Sample i has x = the normal numbers 0 .. d - 1 of sequence i, and y
@@ -34,8 +34,8 @@ typedef struct mrc_teacher {
 /* Sets *out to the teacher. Returns false if the samples are of another kind. */
 bool mrc_synth_teacher(const mrc_synth *synth, mrc_teacher *out);
 
-/* Computes sample number `index` of the sequence: features into row `row` of x, targets into row `row` of y unless
-   NULL, the class into *label unless NULL. Thread-safe; never fails or allocates. */
+/* Computes sample number `index` of the sequence: features into row `row` of x, targets into row `row` of y unless y is
+   NULL, the class into *label unless label is NULL. Thread-safe; never fails or allocates. */
 void mrc_synth_sample(const mrc_synth *synth, int64_t index, const mercer_matrix *x, const mercer_matrix *y,
                       int64_t row, int32_t *label);
 
