@@ -21,7 +21,7 @@ typedef struct block {
     const mrc_csv *csv;
     mrc_sink *to;
     int64_t first_row, count;
-    int32_t places[MRC_PARQUET_BATCH]; /* (count) row of the table for each record, minus first_row */
+    int32_t places[MRC_PARQUET_BATCH]; /* (count) row of the dataset for each record, minus first_row */
 } block;
 
 /* Cells of a column: record i of the block has the cell first[places[i] * stride]. */

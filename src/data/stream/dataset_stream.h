@@ -39,10 +39,10 @@ mrc_stream_contents mrc_data_stream_contents(const mercer_source *source);
 /* Row numbers of the consecutive samples first, first + 1, ... of a pass. The caller provides the arrays. */
 typedef struct mrc_stream_samples {
     int64_t pass, first;
-    int64_t *rows;                    /* (most) row numbers in the dataset */
+    int64_t *rows; /* (most) row numbers in the dataset */
     /* (most) with mixup: the sample that each sample is mixed with, and the row of this partner */
     int64_t *partners, *partner_rows;
-    double *shares;                   /* (most) with mixup: weight of the sample itself, at most 1 */
+    double *shares; /* (most) with mixup: weight of the sample itself, at most 1 */
 } mrc_stream_samples;
 
 /* Advances a source over a dataset by up to `most` samples, and writes their row numbers to `out` instead of producing

@@ -20,7 +20,8 @@
 
 enum { SIDE = 28, STRIDE = 32, ROWS = SIDE, MOST_POINTS = 12, MOST_STROKES = 3, CUTS = 4, LANES = 8 };
 
-/* Control points in hundredths of the digit's box, x to the right, y down. A point given twice makes a corner. */
+/* Control points as pairs (x, y) in hundredths of the digit's box, x to the right, y down. A point given twice makes a
+   corner. */
 typedef struct stroke {
     int count;
     signed char xy[2 * MOST_POINTS];
@@ -88,8 +89,8 @@ static const way digits[10] = {
 /* clang-format on */
 
 /* Draws of a sample: words 0 .. 15 for choices, normal numbers from SHAPE on for the shape, and from NOISE on for the
-   pixels; each stroke uses JITTER of those of the shape. Words: 0 digit, 1 way, 2 to 4 pen, 5 to 8 stray stroke. Normal
-   numbers of the shape: 0 to 5 map and position, 6 and 7 stray stroke, from 8 on the strokes. */
+   pixels; each stroke uses JITTER normal numbers of the shape. Words: 0 digit, 1 way, 2 to 4 pen, 5 to 8 stray stroke.
+   Normal numbers of the shape: 0 to 5 map and position, 6 and 7 stray stroke, from 8 on the strokes. */
 enum { WORDS = 16, SHAPE = 16, SHAPE_NORMALS = 112, NOISE = 128, JITTER = 24 };
 
 typedef struct point {
@@ -149,7 +150,8 @@ static float most(float a, float b)
     return a > b ? a : b;
 }
 
-/* Lowers near[y][x] to the squared distance to the segment from a to b, for the pixels within `reach` of it. */
+/* Lowers near[y][x] to the squared distance to the segment from a to b, for the pixels within `reach` of the
+   segment. */
 static void draw_piece(canvas *self, point a, point b, float reach)
 {
     float low_x = least(a.x, b.x) - reach, high_x = most(a.x, b.x) + reach;

@@ -8,7 +8,7 @@
  * square 1 over x. The bandwidth of K is sqrt(d) by default, similar to the distances between samples. Outputs are
  * regression targets.
  *
- * Cost: O(P d) per sample. Distances are sums of float squares in LANES partial sums, kernel values double.
+ * Cost: O(P d) per sample. Distances are sums of float squares in LANES partial sums; kernel values are double.
  */
 #include "core/matrix.h"
 #include "core/memory.h"
@@ -18,8 +18,8 @@
 #include <math.h>
 #include <string.h>
 
-/* LANES: partial sums of a distance. OUTPUTS: outputs that are computed in one pass over the centers. PROBES: samples
-   that estimate the mean square of K. */
+/* LANES: partial sums of a distance. OUTPUTS: outputs that are computed in one pass over the centers. PROBES: number of
+   samples from which the mean square of K is estimated. */
 enum { LANES = 16, OUTPUTS = 64, PROBES = 64 };
 
 /* Random sequences of the teacher; samples have sequences >= 0. */
@@ -102,7 +102,8 @@ bool mrc_synth_teacher(const mrc_synth *self, mrc_teacher *out)
     return true;
 }
 
-/* Sets every parameter of the kernel: the given or chosen bandwidth, and 1 for others without a default. */
+/* Sets every parameter of the kernel: the bandwidth is given or sqrt(d); other parameters have their default, or 1 if
+   there is none. */
 static mercer_status choose_kernel(mercer_context *context, mrc_synth *self)
 {
     mrc_synth_parameters *given = &self->parameters;
@@ -126,7 +127,7 @@ static mercer_status choose_kernel(mercer_context *context, mrc_synth *self)
     return mrc_kernel_check(context, &self->kernel);
 }
 
-/* Returns 1 / sqrt(P E[K(x, z)^2]): with weights of that size, outputs have mean square 1. The mean is over PROBES
+/* Returns 1 / sqrt(P E[K(x, z)^2]): with weights of this size, outputs have mean square 1. The mean is over PROBES
    samples; x (d) is scratch space. */
 static double weight_size(const mrc_synth *self, float *x)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Columns of a table as text, to be written next to predictions. Text files: only the read position and the current
- * record are in memory. Parquet files: the texts of a block of rows, printed as a CSV file would have them.
+ * Columns of a table as text, to be written next to predictions. Of a text file, only the read position and the current
+ * record are in memory. Of a Parquet file, the texts of a block of rows are in memory, printed as in a CSV file.
  *
  * Files and slice are found in the same way as for samples (csv.c). Record i therefore belongs to sample i of a dataset
- * with the same options, unless records are skipped for a missing target.
+ * with the same options, unless records are skipped because their target is missing.
  */
 #include "data/table/column_texts.h"
 
@@ -16,7 +16,7 @@
 
 struct mercer_column_texts {
     mercer_context *context;
-    mercer_dataset_options options; /* copy; its strings are borrowed and valid only in mrc_column_texts_open */
+    mercer_dataset_options options; /* copy; its strings are borrowed and valid only during mrc_column_texts_open */
     mrc_opening opening;            /* has the memory budget, which the files refer to */
     mrc_files files;
     mrc_table *tables; /* (files.names.count) */
@@ -24,11 +24,11 @@ struct mercer_column_texts {
     int64_t count;
     int64_t *columns;     /* (count) indices of the columns in the table */
     int64_t file;         /* index of the current file */
-    mrc_csv at;           /* position of the next record in it */
+    mrc_csv at;           /* position of the next record in the current file */
     const char *released; /* the pages of the file before this address were released */
     int64_t left;         /* records left in the current file */
     int64_t rows;         /* records left in all files */
-    int64_t block, taken; /* Parquet: rows whose texts have been read, and those of them that were returned */
+    int64_t block, taken; /* Parquet: number of rows in the block of texts; number of these rows returned so far */
     char *room;           /* (room_bytes) buffer for texts of the current record, each zero-terminated */
     int64_t room_bytes;
     const char **fields; /* (count) texts of the current record */
@@ -77,7 +77,7 @@ static mercer_status find_columns(mercer_column_texts *self, const mrc_table *le
     return MERCER_OK;
 }
 
-/* Opens all files. Header lines are found as for samples, so that records and samples correspond; but unlike there, the
+/* Opens all files. Header lines are found as in csv.c, so that records and samples correspond. Unlike in csv.c, the
    names of a schema or of the options do not identify a header. */
 static mercer_status open_tables(mercer_column_texts *self, mrc_slice *slice)
 {
@@ -195,7 +195,7 @@ static mercer_status reserve_texts(mercer_column_texts *self, int64_t bytes)
     return MERCER_OK;
 }
 
-/* Returns the texts of the next row of a Parquet file, which are read in blocks. */
+/* Returns the texts of the next row of a Parquet file. Texts are read in blocks of rows. */
 static mercer_status next_row(mercer_column_texts *self, const char *const **fields)
 {
     mrc_parquet_rows *rows = self->tables[self->file].parquet;

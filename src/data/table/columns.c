@@ -24,7 +24,7 @@ static int compare_entries(const void *a, const void *b)
     return order != 0 ? order : (x->index > y->index) - (x->index < y->index);
 }
 
-/* Sorts names; equal ones stay in their order. */
+/* Sorts names; equal names keep their order. */
 static mercer_status sort_names(mrc_scope *scope, const char *const *names, int64_t count, entry **out)
 {
     MRC_TRY(mrc_scope_alloc(scope, out, count, sizeof **out, "names of columns"));
@@ -41,7 +41,8 @@ static int64_t end_of_run(const entry *list, int64_t count, int64_t first)
     return end;
 }
 
-/* Returns an unmatched name that differs only in case or in a few letters and was probably meant; NULL: none. */
+/* Returns the unmatched name that was probably meant, because it differs only in case or in a few letters; NULL if
+   there is none. */
 static const char *nearest_left(const char *name, const entry *have, int64_t count)
 {
     const char *best = NULL;

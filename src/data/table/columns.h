@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Matching of columns by name. All code that assigns columns of a table to features of a model uses it. */
+/* Matching of columns by name. All code that assigns columns of a table to features of a model uses
+   mrc_columns_match. */
 #ifndef MRC_DATA_TABLE_COLUMNS_H
 #define MRC_DATA_TABLE_COLUMNS_H
 
@@ -7,8 +8,9 @@
 
 /*
  * Sets places[j] to the index in `found` of column wanted[j]. Other columns are ignored. Names may repeat: the k-th
- * `found` column of a name is the k-th wanted one, provided that both lists have the name equally often. A missing name
- * is an error, MERCER_ERROR_MISMATCH, whose message begins with `what` and suggests the nearest unmatched name.
+ * found column of a name is matched with the k-th wanted column of this name. Fails with MERCER_ERROR_MISMATCH if a
+ * name occurs more often in one list than in the other (except names that are not wanted). The message begins with
+ * `what`, and suggests the nearest unmatched name for a missing one.
  */
 mercer_status mrc_columns_match(mercer_context *context, const char *what, const char *const *found,
                                 int64_t found_count, const char *const *wanted, int64_t wanted_count, int64_t *places);

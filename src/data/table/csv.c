@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * CSV and TSV: a first pass over the text counts its records, so that all memory is allocated (or refused) before a
- * number is read; a second pass reads them. A table may consist of several files. In a Parquet file
- * (data/parquet) records are counted and columns have names.
+ * value is read; a second pass reads the values. A table may consist of several files. A Parquet file (data/parquet)
+ * contains the number of its records and the names of its columns.
  *
  * Samples that are too large for memory (mrc_budget_spills) go to a temporary file, which is mapped. They are read in
- * blocks: once if the schema is given, else twice, because it must be found before rows can be encoded. Only a block,
- * the targets and the weights are in memory.
+ * blocks: once if the schema is given, else twice, because the schema must be found before rows can be encoded. Only a
+ * block, the targets and the weights are in memory.
  */
 #include "core/file/spill.h"
 #include "core/matrix.h"
@@ -54,7 +54,7 @@ static void close_tables(tables *self)
     mrc_free(self->reading->input->context, self->list);
 }
 
-/* Finds the layout of the first file and checks that all others have the same columns. */
+/* Finds the layout of the first file that has records, and checks that all other files have the same columns. */
 static mercer_status follow_lead(tables *self, const mrc_layout_wish *wish)
 {
     MRC_TRY(mrc_layout_find(&self->layout, self->lead, wish));
@@ -70,7 +70,7 @@ static mercer_status follow_lead(tables *self, const mrc_layout_wish *wish)
 
 /* ---- Second pass --------------------------------------------------------------------------------------------- */
 
-/* Consumer of blocks of cells. A NULL pointer to one means that the cells of all rows stay in memory. */
+/* Consumer of blocks of cells. Functions below take NULL instead if the cells of all rows stay in memory. */
 typedef struct consumer {
     mercer_status (*take)(struct consumer *self, mrc_cells *cells);
     mrc_column_set *columns;
@@ -84,7 +84,7 @@ static mercer_status read_some(const mrc_table *table, mrc_csv *csv, mrc_sink *t
     mercer_status (*read)(const mrc_table *, mrc_csv *, mrc_sink *, int64_t) =
         table->parquet ? mrc_parquet_records_read : mrc_records_read;
     if (!through) return read(table, csv, to, count);
-    /* The rows of the cells are their capacity here; the consumer sees only those that were filled. */
+    /* Here x.rows of the cells is the capacity of a block; the consumer sees only the rows that were filled. */
     int64_t block = to->cells->x.rows;
     for (int64_t done = 0; done < count; done += block) {
         MRC_TRY(read(table, csv, to, mrc_min(block, count - done)));
@@ -219,7 +219,7 @@ static mercer_status tell_left_out(tables *self, const mrc_sink *to)
     return MERCER_OK;
 }
 
-/* Returns whether the targets turned out to be numbers in another notation, which must be read again. */
+/* Returns whether the targets turned out to be numbers in another notation, and so must be read again. */
 static bool turn_targets(const tables *self, const mrc_sink *to)
 {
     const mercer_dataset_options *options = self->reading->options;
@@ -293,7 +293,7 @@ static mercer_status spill_block(consumer *self, mrc_cells *cells)
     return mrc_spill_write(&self->spill, x.data, bytes_of(x.rows, x.cols));
 }
 
-/* Reads the table again, now that its schema is known, and writes the features to the temporary file. */
+/* Reads the table with its final schema, if it has one, and writes the features to the temporary file. */
 static mercer_status spill_cells(tables *self, consumer *through, mrc_sink *to, mercer_dataset *dataset)
 {
     mrc_column_set *columns = through->columns;
@@ -352,7 +352,7 @@ static int64_t block_rows(const mrc_column_set *columns)
     return mrc_max(1, BLOCK_BYTES / bytes_of(1, mrc_column_set_features(columns)));
 }
 
-/* Reads cells and targets, in memory if they fit there, and makes them the samples of the dataset. */
+/* Reads cells and targets, and makes the samples of the dataset: in memory if they fit, else in a temporary file. */
 static mercer_status read_cells(tables *self, mrc_column_set *columns, mercer_dataset *dataset, bool strict)
 {
     mrc_budget *budget = self->lead->input->budget;
@@ -391,7 +391,8 @@ static bool names_columns(const tables *self, const mrc_column_set *columns)
     return options->columns && mrc_table_names_one(self->lead, options->columns, options->column_count, sizeof(char *));
 }
 
-/* Returns whether the header option requires a header; fails if it excludes the names that a Parquet file has. */
+/* Returns whether the header option requires a header; fails if the option excludes a header, but the file is a Parquet
+   file, whose columns always have names. */
 static mercer_status asked_header(const tables *self, bool *header)
 {
     mercer_switch asked = self->reading->options->header;
@@ -464,7 +465,7 @@ static mercer_status read_targets(tables *self, mercer_dataset *dataset, int64_t
     if (!header && options->header == MERCER_AUTO)
         header = mrc_table_shows_header(self->lead, options->target) || first_is_extra(self, expected);
     mrc_table_set_header(self->lead, header);
-    /* A single column is the target, for any name. */
+    /* A single column is the target, whatever its name is. */
     mrc_layout_wish wish = {.target = self->lead->columns == 1 ? NULL : options->target, .alone = true};
     mrc_sink to = {.missing = &mrc_missing_default};
     int64_t bytes;

@@ -58,7 +58,7 @@ mercer_status mrc_layout_names(const mrc_layout *self, mercer_context *context, 
 
 /* ---- Targets ------------------------------------------------------------------------------------------------- */
 
-/* Parses a column index; negative ones count from the end. */
+/* Parses a column index; negative indices count from the end. */
 static bool parse_index(const char *text, int64_t *index)
 {
     double value;
@@ -67,7 +67,7 @@ static bool parse_index(const char *text, int64_t *index)
     return fabs(value) < 1e9 && value == floor(value);
 }
 
-/* Finds the column with a name or an index; sets *out to -1 if there is none with that name. `what`: its role, for
+/* Finds the column with a name or an index; sets *out to -1 if no column has that name. `what`: role of the column, for
    messages. */
 static mercer_status find_column(const mrc_table *table, const char *asked, const char *what, int64_t *out)
 {
@@ -96,7 +96,7 @@ static mercer_status fail_unknown(const mrc_table *table, const char *asked)
                     table->header ? "" : ", without names (no header was found)");
 }
 
-/* Fails because the target is not given, and lists columns that it could be. */
+/* Fails because the target is not given, and lists columns that could be the target. */
 static mercer_status fail_no_target(const mrc_table *table, bool several)
 {
     enum { LISTED = 8 };
@@ -112,7 +112,7 @@ static mercer_status fail_no_target(const mrc_table *table, bool several)
                     table->header ? "" : ", without names (no header was found)");
 }
 
-/* Makes a column the next target. */
+/* Adds a column to the targets. Fails if the column does not exist or is a target already. */
 static mercer_status add_target(mrc_layout *self, const mrc_table *table, const char *asked, int64_t column)
 {
     char first[MRC_COLUMN_CHARS];
@@ -212,7 +212,7 @@ static mercer_status take_kind(mrc_layout *self, const mrc_table *table, char *p
     return MERCER_OK;
 }
 
-/* Marks a column that is to be used; read_wish drops the others later. */
+/* Marks a column that is to be used; read_wish drops all other columns later. */
 static mercer_status take_only(mrc_layout *self, const mrc_table *table, char *piece)
 {
     int64_t column;
@@ -275,7 +275,7 @@ static mercer_status find_named(mrc_layout *self, const mrc_table *table, const 
     return match_features(self, table, wanted, wanted_count, names, columns, places);
 }
 
-/* Finds the columns that a schema uses: by name, or by position among those that may be features. */
+/* Finds the columns that a schema uses: by name, or by position among the columns that may be features. */
 static mercer_status find_by_schema(mrc_layout *self, const mrc_table *table, const mrc_schema *schema)
 {
     mercer_context *context = table->input->context;
@@ -302,7 +302,8 @@ static mercer_status find_by_schema(mrc_layout *self, const mrc_table *table, co
     return MERCER_OK;
 }
 
-/* Finds the features: the columns of a schema, those with requested names, or all that have no other role. */
+/* Finds the features: the columns of a schema, the columns with requested names, or all columns without another
+   role. */
 static mercer_status find_features(mrc_layout *self, const mrc_table *table, const mrc_layout_wish *wish)
 {
     if (wish->alone) return MERCER_OK;

@@ -6,15 +6,15 @@
  *   field    characters other than separator and line end; or, after spaces, '"' characters '"' and spaces
  *
  * A quote inside of quotes is doubled. A quote elsewhere in a field is an ordinary character. Without a separator
- * (mrc_csv.separator 0) a field is a line, and quotes have no meaning. The first pass over a table calls this for texts
- * with quotes and reports all errors, so later passes cannot fail here.
+ * (mrc_csv.separator 0) a field is a line, and quotes have no meaning. The first pass over a text with quotes uses
+ * these functions and reports all errors, so they cannot fail in later passes.
  */
 #include "data/table/csv_parse.h"
 
 #include <string.h>
 
-/* Skips the separator or the line end after a field. Returns false if there is something else. Sets out->last, and
-   counts the line end. */
+/* Skips the separator or the line end after a field. Returns false if the field is followed by anything else. Sets
+   out->last, and counts the line end. */
 static bool finish_field(mrc_csv *csv, mrc_csv_field *out)
 {
     const char *at = csv->at;
@@ -32,7 +32,7 @@ static bool finish_field(mrc_csv *csv, mrc_csv_field *out)
     return true;
 }
 
-/* Reads a quoted field, which may contain line ends. Returns NULL, or what is wrong with it. */
+/* Reads a quoted field, which may contain line ends. Returns NULL, or a description of the error. */
 static const char *take_quoted(mrc_csv *csv, mrc_csv_field *out)
 {
     const char *at = csv->at + 1;
@@ -66,7 +66,7 @@ const char *mrc_csv_next(mrc_csv *csv, mrc_csv_field *out)
         const char *stop = at < csv->end ? memchr(at, '\n', (size_t)(csv->end - at)) : NULL;
         at = stop ? stop : csv->end;
     }
-    /* A carriage return before the line end belongs to it. */
+    /* A carriage return before a line feed or the end of the text is part of the line end. */
     bool returned = at > out->text && at[-1] == '\r' && (at == csv->end || *at == '\n');
     out->length = at - out->text - returned;
     csv->at = at;
@@ -98,7 +98,8 @@ int64_t mrc_csv_copy(const mrc_csv_field *field, char *out, int64_t size)
 mrc_number mrc_csv_number(const mrc_csv *csv, const mrc_csv_field *field, double *value)
 {
     enum { MOST = 64 };
-    /* Fields with a decimal comma and more than MOST characters are not copied, and are therefore no numbers. */
+    /* Fields with a decimal comma and more than MOST characters are not copied, and are therefore not read as
+       numbers. */
     const char *comma = csv->separator == ';' ? memchr(field->text, ',', (size_t)field->length) : NULL;
     if (!comma || field->length > MOST) return mrc_read_number(field->text, field->text + field->length, value);
     char text[MOST];

@@ -23,12 +23,13 @@ typedef struct mrc_csv_field {
     bool last;    /* true: last field of its record */
 } mrc_csv_field;
 
-/* Reads the next field. There must be text left, or the previous field was not the last of its record. Returns NULL, or
-   a description of the error at out->line. */
+/* Reads the next field. Must be called only if text is left, or if the previous field was not the last of its record.
+   Returns NULL, or a description of the error at out->line. */
 const char *mrc_csv_next(mrc_csv *csv, mrc_csv_field *out);
-/* Skips the next line if it is empty (spaces only). Returns whether it was. */
+/* Skips the next line if it is empty (spaces only). Returns whether a line was skipped. */
 bool mrc_csv_skip_blank(mrc_csv *csv);
-/* Copies the field with doubled quotes made single, truncated to size - 1, zero-terminated. Returns its length. */
+/* Copies the field with doubled quotes made single, truncated to size - 1, zero-terminated. Returns the length of the
+   copy. */
 int64_t mrc_csv_copy(const mrc_csv_field *field, char *out, int64_t size);
 /* Reads the number in a field. If fields are separated by semicolons, the decimal mark may be a comma. */
 mrc_number mrc_csv_number(const mrc_csv *csv, const mrc_csv_field *field, double *value);

@@ -2,9 +2,9 @@
 /*
  * Kinds of the columns of a table: guessed from its first records, and determined when all cells have been read.
  *
- * A wrong guess costs time only. A cell that does not fit a guessed kind marks its column as odd, and the column is
- * read again as words. If its words have a common notation (schema/words.c), it is read once more as numbers or dates.
- * Kinds that the caller or a schema has set are fixed: a cell that does not fit is then an error.
+ * A wrong guess only costs time. A cell that does not fit a guessed kind marks its column as odd, and the column is
+ * read again as words. If its words have a common notation (schema/words.c), the column is read once more as numbers or
+ * dates. Kinds that the caller or a schema has set are fixed: a cell that does not fit is then an error.
  */
 #include "data/table/csv_schema.h"
 
@@ -67,8 +67,8 @@ void mrc_column_set_close(mrc_column_set *self)
 
 /* ---- Initial kinds ------------------------------------------------------------------------------------------- */
 
-/* Sets up the columns by a schema. Their levels are closed: words that are not among them do not become levels. The
-   layout has numbered the features in the order of the schema's used columns. */
+/* Sets up the columns from a schema. Their levels are closed: words that are not in the schema do not become levels.
+   The layout has numbered the features in the order of the schema's used columns. */
 static mercer_status take_schema(mrc_column_set *self)
 {
     int64_t j = 0;
@@ -126,7 +126,8 @@ static void widen_guess(void *user, const mrc_csv_field *field)
     self->seen = true;
 }
 
-/* Guesses the kinds of the columns of a Parquet file from the same records as those of a text. */
+/* Guesses the kinds of the columns of a Parquet file from the first SHOWN_RECORDS records, as guess_kinds does for
+   text. */
 static mercer_status guess_parquet_kinds(mrc_column_set *self, const mrc_table *lead)
 {
     for (int64_t c = 0; c < lead->columns; c++) {
@@ -206,8 +207,8 @@ bool mrc_column_set_turn_odd(mrc_column_set *self)
 
 /* ---- Schema and encoding ------------------------------------------------------------------------------------- */
 
-/* Finds the schema. It also lists the columns that the user excluded, with their positions among the columns that are
-   not targets, weight, id or key. */
+/* Finds the schema. The schema also lists the columns that the user excluded, with their positions among the columns
+   that are not targets, weight, id or key. */
 static mercer_status find_schema(mrc_column_set *self, const mrc_layout *layout, char **out)
 {
     const char *const *names = layout->names;
@@ -278,7 +279,7 @@ mercer_status mrc_column_set_encode(mrc_column_set *self, const mrc_table *lead,
     MRC_TRY(mrc_alloc(self->context, &memory, count, sizeof(float), "samples"));
     mercer_matrix x = mrc_view(memory, rows, schema->features, MERCER_F32);
     mrc_schema_encode(schema, &self->cells.x, &x);
-    /* The cells were counted when they were allocated, and are released now. */
+    /* The cells were counted in the budget when they were allocated, and are released now. */
     input->budget->used -= rows * self->cells.count * (int64_t)sizeof(float);
     mrc_free(self->context, dataset->x_memory);
     dataset->x_memory = memory;

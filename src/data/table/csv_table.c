@@ -3,9 +3,9 @@
  * Structure of delimited text: the first pass, the header, and further files of the same table.
  *
  * The first pass reads all of the text, twice if it has quotes. It refuses zero bytes, UTF-16, quotes that are not
- * closed, text after a closing quote, and empty lines before a record; empty lines at the end are ignored. Without
- * quotes it counts lines and need not split them. The number of fields of later records is checked by the second pass
- * (cells/csv_records.c).
+ * closed, text after a closing quote, and empty lines before a record; empty lines at the end are ignored. In text
+ * without quotes, each line is a record, so lines are counted and not split. The number of fields of later records is
+ * checked by the second pass (cells/csv_records.c).
  */
 #include "data/table/csv_table.h"
 
@@ -65,7 +65,7 @@ typedef struct walk {
 } walk;
 
 /* Counts records that begin before `stop`. Without quotes each line is a record. An empty line is an error only if a
-   record follows, so the first one is remembered. */
+   record follows, so the number of the first empty line is saved. */
 static void count_lines(mrc_table *self, walk *state, const char *stop)
 {
     const char *at = state->at, *end = self->start.end;
@@ -85,7 +85,7 @@ static void count_lines(mrc_table *self, walk *state, const char *stop)
 }
 
 /* Fast path of count_lines for pieces without empty lines, many bytes at a time. The line that contains the last byte
-   of the piece is counted, and the next piece begins after it. */
+   of the piece is counted, and the next piece begins after that line. */
 static void count_plain_lines(mrc_table *self, walk *state, const char *stop)
 {
     const char *at = state->at, *end = self->start.end;
@@ -149,7 +149,7 @@ static mercer_status count_quoted(mrc_table *self, walk *state)
     return MERCER_OK;
 }
 
-/* Counts records, and columns of the first one. */
+/* Counts the records, and the columns of the first record. */
 static mercer_status count_records(mrc_table *self)
 {
     walk state;
@@ -185,7 +185,7 @@ void mrc_copy_name(const mrc_csv_field *field, char *out, int64_t size)
     memmove(out, out + skipped, (size_t)(length - skipped) + 1);
 }
 
-/* Returns whether a name is customary for a target, so that the option is not needed. */
+/* Returns whether a name is customary for a target, so that the option `target` is not needed. */
 static bool is_customary(const char *name)
 {
     static const char *const names[] = {"target", "label", "class", "y"};
@@ -194,7 +194,7 @@ static bool is_customary(const char *name)
     return false;
 }
 
-/* Returns whether the name is `target`, or one of a comma-separated list in it. */
+/* Returns whether the name is `target`, or is in the comma-separated list `target`. */
 static bool is_asked(const char *name, const char *target)
 {
     size_t length = strlen(name);
@@ -321,7 +321,7 @@ static mercer_status check_columns(const mrc_table *self, const mrc_table *lead)
                     self->input->path, (long long)self->columns, lead->input->path, (long long)lead->columns);
 }
 
-/* Returns whether the first record can only be a header: it has text where the first file has a number. */
+/* Returns whether the first record can only be a header: the record has text where the first file has a number. */
 static bool names_features(const mrc_table *self, const mrc_table *lead)
 {
     mrc_csv csv = self->start, other = lead->data;
@@ -358,8 +358,8 @@ mercer_status mrc_table_follow(mrc_table *self, const mrc_table *lead, mercer_sw
     self->layout = lead->layout;
     if (self->records == 0) return MERCER_OK;
     MRC_TRY(check_columns(self, lead));
-    /* A first record equal to the names is a header. One that must be a header but differs is an error. Any other is
-       data. */
+    /* A first record that equals the names is a header. A first record that must be a header but differs is an error.
+       Any other first record is data. */
     bool repeated = mrc_table_repeats_names(self, lead);
     bool named =
         self->parquet || header == MERCER_ON || (lead->header && lead->records > 0 && names_features(self, lead));

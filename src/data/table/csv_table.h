@@ -35,21 +35,24 @@ typedef struct mrc_layout {
 typedef struct mrc_parquet_rows mrc_parquet_rows;
 
 typedef struct mrc_table {
-    const mrc_input *input;    /* borrowed */
-    mrc_parquet_rows *parquet; /* values of a Parquet file, owned; NULL: the records are text. start and data then only
-                                  have the header line, and data.line is the number of the next row, from 1 */
-    const char *unit;          /* what records are counted in: "line" or "row" */
-    mrc_csv start;             /* position of the first record, header or not */
-    mrc_csv data;              /* position of the first data record */
+    const mrc_input *input; /* borrowed */
+    /* values of a Parquet file, owned; NULL: the records are text. In a Parquet table, start and data contain only the
+       header line, and data.line is the number of the next row, from 1 */
+    mrc_parquet_rows *parquet;
+    const char *unit; /* name of a record in messages: "line" or "row" */
+    mrc_csv start;    /* position of the first record, header or not */
+    mrc_csv data;     /* position of the first data record */
     int64_t columns, records;
     bool header;
     const mrc_layout *layout; /* borrowed; NULL until it is found */
 } mrc_table;
 
-/* Counts the records of a file, and the columns of the first one. A file that is one of several may have no records. */
+/* Counts the records of a file, and the columns of the first record. A file that is one of several may have no
+   records. */
 mercer_status mrc_table_open(mrc_table *out, const mrc_input *input, char separator);
-/* Returns whether the first line is a header: it has text above a number, or text that is one of `target` or a
-   customary target name (target, label or class), or text and no record follows. There is at least one record. */
+/* Returns whether the first line is a header: it has text above a number; or text that is a name in `target` or a
+   customary target name (target, label or class); or text, if no record follows. The table must have at least one
+   record. */
 bool mrc_table_shows_header(const mrc_table *self, const char *target);
 /* Returns whether the first line has one of these names, which are `stride` bytes apart; NULL entries are skipped. */
 bool mrc_table_names_one(const mrc_table *self, const char *const *names, int64_t count, size_t stride);
@@ -62,10 +65,11 @@ typedef struct mrc_layout_wish {
     const char *target;         /* name or index, or a comma-separated list of them; NULL: not given */
     bool needed;                /* true: without `target`, use the column with a customary target name */
     bool alone;                 /* true: no features; without `target` all columns are targets */
-    const char *const *columns; /* (column_count) names of the requested features, in order; NULL: all others */
+    const char *const *columns; /* (column_count) names of the requested features, in order; NULL: all other columns */
     int64_t column_count;
     const char *kinds, *only, *weight, *id, *key; /* as in mercer_dataset_options */
-    const mrc_schema *schema;                     /* schema whose columns are used, in its order; or NULL */
+    /* schema whose columns are used, in the order of the schema; or NULL */
+    const mrc_schema *schema;
 } mrc_layout_wish;
 
 /* Finds targets and features. Columns are matched by name if the table has names. *out must be freed even after a
@@ -78,8 +82,8 @@ mercer_status mrc_layout_names(const mrc_layout *layout, mercer_context *context
 /* Returns whether the first record of a further file of a table is the header of `lead`, its first file with
    records. */
 bool mrc_table_repeats_names(const mrc_table *self, const mrc_table *lead);
-/* Checks a further file of the table that begins with `lead`, and gives it the same layout. It must have the same
-   columns; its header may be repeated or absent. */
+/* Checks a further file of a table whose first file with records is `lead`, and gives it the same layout. The file must
+   have the same columns; it may repeat the header or have none. */
 mercer_status mrc_table_follow(mrc_table *self, const mrc_table *lead, mercer_switch header);
 
 /* Returns the column with this name; -1: none, -2: several. name NULL: the column with a customary target name. */

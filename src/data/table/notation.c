@@ -72,7 +72,8 @@ bool mrc_notation_find(const char *text, mrc_notation *out)
     return false;
 }
 
-/* Returns whether a text is a plain number. Between semicolons, it may have a decimal comma. */
+/* Returns whether a text is a plain number. If fields are separated by semicolons, the number may have a decimal
+   comma. */
 static bool is_plain(const char *text, const char *end, char separator)
 {
     char copy[MRC_AMOUNT_CHARS];

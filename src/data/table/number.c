@@ -5,8 +5,9 @@
  * A number is d1 d2 ... dk * 10^e. There are three methods, from fast to general:
  *
  *   k digits make w <= 2^53, |e| <= 22:    w * 10^e or w / 10^-e; both operands are exact, so there is one rounding
- *   w < 2^64, |e| <= 27:                   w * 5^e, or w 2^64 / 5^-e with its remainder, in 128-bit integers; tried
- *                                          before that: a product with 1 / 5^-e, unless its error could decide
+ *   w < 2^64, |e| <= 27:                   w * 5^e, or w 2^64 / 5^-e with its remainder, in 128-bit integers; before
+ *                                          that, a product with 1 / 5^-e, whose result is used if its error cannot
+ *                                          change the rounding
  *   otherwise                              the same with integers of any length
  *
  * The last two yield the first 64 bits of the result, a sticky bit (whether the rest is not 0), and a power of two;
@@ -42,7 +43,7 @@ static double assemble(uint64_t bits, int64_t exponent, bool sticky)
     int64_t power = exponent + 63;
     if (power > 1023) return INFINITY;
     if (power < -1022) drop += (int)(-1022 - power > 60 ? 60 : -1022 - power); /* subnormal numbers have fewer bits */
-    /* Below half of the smallest subnormal number. */
+    /* The number is below half of the smallest subnormal number. */
     if (drop > 64) return 0;
     uint64_t kept = drop == 64 ? 0 : bits >> drop, half = UINT64_C(1) << (drop - 1);
     uint64_t rest = drop == 64 ? bits : bits & ((half << 1) - 1);
@@ -267,7 +268,8 @@ static void load_digits(natural *out, const decimal *number, bool *sticky)
     }
 }
 
-/* Computes numerator / denominator * 2^exponent by 64 steps of long division in base 2. Destroys both. */
+/* Computes numerator / denominator * 2^exponent by 64 steps of long division in base 2. Destroys numerator and
+   denominator. */
 static double divide_decimal(natural *numerator, natural *denominator, int64_t exponent, bool sticky)
 {
     /* Scale so that 1 <= numerator / denominator < 2: each step below then yields one bit, beginning with a 1. */
@@ -309,8 +311,8 @@ bool mrc_decimal(uint64_t digits, int64_t e, double *value)
     static const double powers_of_ten[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
                                            1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
 #ifdef __SIZEOF_INT128__
-    /* Not compared with 2^53 here: about half of the numbers with 16 digits are below it, so the branch would be
-       mispredicted. */
+    /* Compare with 10^15 and not with 2^53: about half of the numbers with 16 digits are below 2^53, so the branch
+       would be mispredicted. */
     if (digits >= UINT64_C(1000000000000000) && e < 0 && e >= -27 && divide_fast(digits, (int)-e, value)) return true;
 #endif
     if (digits <= UINT64_C(1) << 53 && e >= -22 && e <= 22) {

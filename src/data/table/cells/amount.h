@@ -62,7 +62,7 @@ static const char *mrc_copy_digits(const char *at, const char *end, char **to)
 }
 
 /* Copies the digits before the decimal mark without their group marks. Returns their end, or NULL if they begin with a
-   superfluous zero: codes do, numbers do not. */
+   superfluous zero, because then the text is a code and not a number. */
 static const char *mrc_copy_whole(const char *at, const char *end, char decimal, char **to)
 {
     const char *first = at;

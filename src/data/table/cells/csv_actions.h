@@ -7,8 +7,8 @@
 
 #include <math.h>
 
-/* PASS: the column is not read, or not further in this pass. NOTATION: a number or date in another notation. WORD: a
-   category. TARGET: the only target, a number or a class. VALUE: one of several targets. KEY: a group or a time. */
+/* PASS: the column is not read, or not read further in this pass. NOTATION: a number or date in another notation. WORD:
+   a category. TARGET: the only target, a number or a class. VALUE: one of several targets. KEY: a group or a time. */
 typedef enum mrc_act {
     ACT_PASS,
     ACT_NUMBER,
@@ -37,14 +37,14 @@ static inline float mrc_note_gap(mrc_cell_column *column)
     return (float)NAN;
 }
 
-/* Counts a record as a row or as a skipped one. */
+/* Counts a record as a row or as a skipped record. */
 static inline void mrc_end_record(mrc_sink *to, bool left_out, int64_t line)
 {
     to->rows += !left_out;
     if (left_out && to->left_out++ == 0) to->left_line = line;
 }
 
-/* Processes a field of column `column` by its action: stores it in the row `cells`, or as the target, weight or key of
+/* Processes a field by the action of column `column`: stores it in the row `cells`, or as the target, weight or key of
    row to->rows. Sets *left_out if a target is missing. */
 mercer_status mrc_cell_read(const mrc_table *table, const mrc_csv *csv, const mrc_sink *to, int64_t column,
                             mrc_csv_field *field, float *cells, bool *left_out);

@@ -35,7 +35,7 @@ mrc_take_numbers mrc_numbers_of_isa(mrc_isa isa)
 }
 
 /* Returns whether none of the words for missing values could be a number, so that plain decimals need not be compared
-   with them. */
+   with these words. */
 static bool are_no_numbers(const mrc_missing *missing)
 {
     for (int64_t i = 0; i < missing->count; i++)
@@ -233,7 +233,8 @@ static mercer_status read_target(const mrc_csv *csv, const mrc_sink *to, const m
     *missing = to->leave_out && is_missing_field(to, *field);
     if (*missing) return MERCER_OK;
     bool noted = mrc_notation_is_set(&to->targets->notation);
-    /* Between semicolons a number may have a decimal comma, which mrc_targets_text does not read. */
+    /* If fields are separated by semicolons, a number may have a decimal comma, which mrc_targets_text does not
+       read. */
     if (csv->separator == ';' && !noted && mrc_csv_number(csv, field, &value) == MRC_NUMBER)
         return mrc_targets_number(to->targets, value, field->line);
     if (!field->escaped) {
@@ -286,7 +287,7 @@ mercer_status mrc_cell_read(const mrc_table *self, const mrc_csv *csv, const mrc
     const struct mrc_action *action = &to->actions[column];
     bool missing = false;
     double value = 0;
-    /* if there are no cells, no column is a feature and this is not written */
+    /* if there are no cells, no column is a feature, and `nowhere` is not written */
     float nowhere = 0, *cell = cells ? cells + action->place : &nowhere;
     switch (action->act) {
         case ACT_PASS: break;

@@ -27,7 +27,7 @@ typedef struct mrc_sink {
     bool leave_out;              /* true: records without a target are skipped and counted */
     int64_t rows;                /* number of rows read so far; skipped records do not count */
     int64_t base;                /* index of the first row of the block of cells */
-    int64_t left_out, left_line; /* number of skipped records; line of the first one */
+    int64_t left_out, left_line; /* number of skipped records; line of the first skipped record */
     const char *released; /* the pages of the file before this address were released; NULL at the beginning of a file */
     struct mrc_action *actions; /* (columns) action of each column; memory of the scope */
     mrc_recent *names;          /* recent class names and their indices; memory of the scope */
@@ -39,7 +39,7 @@ typedef struct mrc_sink {
 
 /* Sets up the actions of all columns by their roles. Memory belongs to the scope. */
 mercer_status mrc_sink_open(mrc_sink *sink, mrc_scope *scope, const mrc_layout *layout);
-/* Reads the next `count` records into rows sink->rows and following. The first pass has checked them. */
+/* Reads the next `count` records into rows to->rows, to->rows + 1, ... The first pass has checked the records. */
 mercer_status mrc_records_read(const mrc_table *table, mrc_csv *csv, mrc_sink *to, int64_t count);
 void mrc_records_skip(mrc_csv *csv, int64_t count);
 

@@ -21,7 +21,7 @@ mercer_status mrc_marks_open(mrc_marks *out, mrc_scope *scope, int64_t columns)
     return MERCER_OK;
 }
 
-/* Returns the number of leading records with exactly `columns` fields, that is, whose last field ends the line and no
+/* Returns the number of leading records with exactly `columns` fields, that is, the last field ends the line and no
    other field does. Both lists are in text order, so record i is whole if its last field end is line end i. */
 static int64_t count_whole(const mrc_marks *self, int64_t lines, int64_t fields, int64_t columns)
 {

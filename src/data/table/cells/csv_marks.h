@@ -10,7 +10,7 @@
 typedef struct mrc_marks {
     /* (room) ends of fields, as offsets in the piece of text; ends[-1] is UINT32_MAX, so that ends[-1] + 1 is 0 */
     uint32_t *ends;
-    uint32_t *lines; /* (room) those that are line ends */
+    uint32_t *lines; /* (room) the entries of `ends` that are line ends */
     int64_t room;    /* capacity of the lists */
     int64_t bytes;   /* length of the next piece of text */
     void (*list)(const char *text, int64_t bytes, char separator, mrc_mark_lists *to);
@@ -19,7 +19,7 @@ typedef struct mrc_marks {
 mercer_status mrc_marks_open(mrc_marks *out, mrc_scope *scope, int64_t columns);
 /*
  * Finds separators and line ends from csv->at on, up to the first quote and up to `apart` bytes before the end of the
- * text. Returns the number of records up to the first one that does not have `columns` fields.
+ * text. Returns the number of records before the first record that does not have `columns` fields.
  */
 int64_t mrc_marks_find(mrc_marks *marks, const mrc_csv *csv, int64_t columns, int64_t apart);
 

@@ -3,9 +3,9 @@
  * Reading of records of a table.
  *
  * In a piece of text without quotes the ends of fields are found first (csv_marks.h). Then cells are read column by
- * column, so that the processor can predict the branches for cells of one kind. Records with quotes and those at the
- * end of the file are split by mrc_csv_next. Nearly all cells are plain decimals (plain_number.h) or words that the
- * column had recently (recent.h). All others take the slow path, mrc_cell_read.
+ * column, so that the processor can predict the branches for cells of one kind. Records with quotes and records at the
+ * end of the file are split by mrc_csv_next. Nearly all cells are plain decimals (plain_number.h) or words that
+ * occurred recently in the column (recent.h). All other cells take the slow path, mrc_cell_read.
  *
  * The result is the same as if records were read one after the other. Columns are independent, except that a record
  * without a target is skipped, so targets are read first. If several cells are invalid, the first one in the text is
@@ -17,7 +17,8 @@
 #include "data/table/cells/plain_number.h"
 #include "data/table/cells/plain_numbers.h"
 
-/* bytes that fast paths may read beyond the beginning of a field; maximum number of records in a piece */
+/* FEW_BYTES: bytes that fast paths may read from the beginning of a field on; PIECE_ROWS: maximum number of records in
+   a piece */
 enum { FEW_BYTES = 48, PIECE_ROWS = 1024 };
 
 static mercer_status fail_columns(const mrc_table *self, int64_t line, bool fewer)
@@ -34,7 +35,7 @@ static float *cells_of(const mrc_sink *to, int64_t row)
 
 /* ---- Fast paths ---------------------------------------------------------------------------------------------- */
 
-/* Position of a text, and what a fast path needs to know about its file. */
+/* Position of a text, and the properties of its file that fast paths need. */
 typedef struct place {
     const char *begin; /* beginning of the file */
     int64_t line;
@@ -118,7 +119,7 @@ static mercer_status read_record(const mrc_table *self, mrc_csv *csv, mrc_sink *
     for (int64_t column = 0; column < self->columns; column++) {
         mrc_csv_field field;
         mercer_status status;
-        mrc_csv_next(csv, &field); /* cannot fail: the first pass has checked it */
+        mrc_csv_next(csv, &field); /* cannot fail: the first pass has checked the text */
         at.line = field.quoted ? field.line : line;
         bool fast = !field.escaped && csv->end - field.text > FEW_BYTES;
         if (!fast || !take_cell(to, &to->actions[column], field.text, field.length, &at, cells, &status))
@@ -138,10 +139,10 @@ typedef struct piece {
     const mrc_csv *csv;
     mrc_sink *to;
     const char *base;
-    const uint32_t *ends; /* (rows, columns) ends of fields, from base; ends[-1]: of the previous record */
+    const uint32_t *ends; /* (rows, columns) ends of fields, from base; ends[-1]: end of the previous record */
     int64_t rows, columns;
     int64_t line, first_row;    /* line of the first record, and its row */
-    int32_t places[PIECE_ROWS]; /* (rows) row that each record becomes, from first_row on */
+    int32_t places[PIECE_ROWS]; /* (rows) row of the dataset for each record, minus first_row */
     place at;
     mrc_eight_numbers numbers[PIECE_ROWS / 8]; /* converted numbers of one column */
     int64_t failed_row, failed_column;         /* first invalid cell in text order; -1: none */
@@ -168,8 +169,9 @@ static mercer_status read_general(const piece *self, int64_t row, int64_t column
     return mrc_cell_read(self->table, self->csv, self->to, column, &field, cells, left_out);
 }
 
-/* Records an invalid cell if it is the first one in text order, because columns are read one after the other. The rest
-   of its column is not read. Only running out of memory is returned as a failure; read_piece reports other errors. */
+/* Saves the position of an invalid cell if no earlier cell in text order is invalid. This must be compared, because
+   columns are read one after the other. The rest of the column is not read. Only running out of memory is returned as a
+   failure; read_piece reports other errors. */
 static mercer_status note_wrong(piece *self, int64_t row, int64_t column, mercer_status status)
 {
     if (status == MERCER_ERROR_MEMORY) return status;
@@ -209,7 +211,8 @@ static mercer_status read_target(piece *self, int64_t row, int64_t column, bool 
     return number >= 0 ? mrc_targets_again(to->targets, number) : read_general(self, row, column, left_out);
 }
 
-/* Reads targets, weights and keys record by record: a missing target changes the rows of all further records. */
+/* Reads targets, weights and keys record by record: a record without a target is left out, which shifts the rows of all
+   further records. */
 static mercer_status read_sides(piece *self, const struct mrc_action *actions)
 {
     mrc_sink *to = self->to;
@@ -232,7 +235,7 @@ static mercer_status read_sides(piece *self, const struct mrc_action *actions)
     return MERCER_OK;
 }
 
-/* Reads a cell that the fast loops below cannot. Returns false if the rest of the column need not be read. */
+/* Reads a cell that the fast loops below cannot read. Returns false if the rest of the column need not be read. */
 static bool read_over(piece *self, int64_t row, int64_t column, mercer_status *status)
 {
     bool left_out = false;

@@ -11,9 +11,10 @@ enum { MRC_MARK_BLOCK = 64, MRC_MARK_SPARE = 16 };
 
 /* Lists of offsets from the beginning of the text. */
 typedef struct mrc_mark_lists {
-    uint32_t *ends, *lines; /* next entry to write: of separators and line ends; of line ends only */
-    const uint32_t *full;   /* the kernel stops when `ends` reaches this */
-    bool quoted;            /* true: there is a quote; nothing after it is listed */
+    /* next entry to write for separators and line ends (ends), and for line ends only (lines) */
+    uint32_t *ends, *lines;
+    const uint32_t *full; /* the kernel stops when `ends` reaches this */
+    bool quoted;          /* true: there is a quote; nothing after it is listed */
 } mrc_mark_lists;
 
 /* List the separators and line ends in the full blocks of a text, up to the first quote. */

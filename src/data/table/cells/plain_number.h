@@ -2,9 +2,9 @@
 /*
  * Plain decimals such as -12.5, eight bytes at a time.
  *
- * Eight bytes of text are loaded as a 64-bit word whose lowest bits are the first byte. Digits are shifted to its upper
- * end, the rest is filled with zeros ('0'), and three products convert all eight digits to a number. So hardly any
- * branch depends on the length of a number, which processors could not predict.
+ * Eight bytes of text are loaded as a 64-bit word whose lowest bits are the first byte. Digits are shifted to the upper
+ * end of the word, the rest is filled with zeros ('0'), and three products convert all eight digits to a number. So
+ * hardly any branch depends on the length of a number, which processors could not predict.
  */
 #ifndef MRC_DATA_TABLE_CELLS_PLAIN_NUMBER_H
 #define MRC_DATA_TABLE_CELLS_PLAIN_NUMBER_H
@@ -13,8 +13,8 @@
 
 #include <string.h>
 
-/* Number of bytes that must be readable before a number of more than eight bytes, and from the first byte of any
-   number. */
+/* Numbers of bytes that must be readable: before the first byte of a number of more than eight bytes, and from the
+   first byte of any number on. */
 enum { MRC_PLAIN_BEFORE = 24, MRC_PLAIN_BEHIND = 32 };
 
 /* every byte is 1; every byte is '0' */
@@ -76,8 +76,8 @@ static inline int mrc_point_offset(uint64_t word, char decimal)
     return points ? __builtin_ctzll(points) - 7 : 64;
 }
 
-/* Reads 1 to 8 bytes without a sign. Sets *digits to their digits as a number, and *fraction to the number of digits
-   after the point. Returns false if they are not a plain decimal. */
+/* Reads 1 to 8 bytes without a sign. Sets *digits to the integer that the digits represent without the point, and
+   *fraction to the number of digits after the point. Returns false if they are not a plain decimal. */
 static inline __attribute__((always_inline)) bool mrc_short_digits(const char *text, int64_t count, char decimal,
                                                                    uint64_t *digits, int64_t *fraction)
 {
@@ -95,7 +95,7 @@ static inline __attribute__((always_inline)) bool mrc_short_digits(const char *t
     return true;
 }
 
-/* Reads 9 to 24 bytes in the same way: up to 19 digits, with a point after at most 7 of them or none at all. */
+/* Reads 9 to 24 bytes in the same way: up to 19 digits, with a point after at most 7 digits, or without a point. */
 static inline bool mrc_long_digits(const char *text, int64_t count, char decimal, uint64_t *digits, int64_t *fraction)
 {
     uint64_t word = mrc_load_word(text);
@@ -115,7 +115,8 @@ static inline bool mrc_long_digits(const char *text, int64_t count, char decimal
     return true;
 }
 
-/* Converts 9 to 24 bytes without a sign to a double. Not inlined, to keep it out of the loops over short numbers. */
+/* Converts 9 to 24 bytes without a sign to a double. Not inlined, to keep this code out of the loops over short
+   numbers. */
 static __attribute__((noinline)) bool mrc_long_number(const char *text, int64_t count, char decimal, double *size)
 {
     uint64_t digits;
@@ -126,8 +127,8 @@ static __attribute__((noinline)) bool mrc_long_number(const char *text, int64_t 
 }
 
 /*
- * Converts a text that is a plain decimal; its decimal mark, if any, is a point or `decimal`. Returns false if it is
- * anything else, or needs the slow path. The text must not be empty. begin: start of the readable memory.
+ * Converts a text that is a plain decimal; its decimal mark, if any, is a point or `decimal`. Returns false if the text
+ * is anything else, or needs the slow path. The text must not be empty. begin: start of the readable memory.
  */
 static inline __attribute__((always_inline)) bool mrc_plain_number(const char *text, int64_t length, char decimal,
                                                                    const char *begin, double *value)

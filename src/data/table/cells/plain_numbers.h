@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-/* Fields of a column: that of row i is base[ends[i stride - 1] + 1 .. ends[i stride] - 1]. */
+/* Fields of a column: the field of row i is base[ends[i stride - 1] + 1 .. ends[i stride] - 1]. */
 typedef struct mrc_fields {
     const char *base, *begin; /* begin: start of the readable memory */
     const uint32_t *ends;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Marks of 64 bytes at a time. The bits of a block select the offsets that are written to the list (compress
-   instructions). */
+/* Lists the marks in blocks of 64 bytes. The bit mask of a block selects the offsets that compress instructions write
+   to the list. */
 #include "data/table/cells/mark_kernels.h"
 
 #include <immintrin.h>

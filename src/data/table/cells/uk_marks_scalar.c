@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Marks: for each character that is searched for, 64 bytes of text give a 64-bit word with one bit per byte. Every
- * x86-64 processor has SSE2; on others bytes are compared one by one, with the same result.
+ * x86-64 processor has SSE2; on other processors bytes are compared one by one, with the same result.
  */
 #include "data/table/cells/csv_marks.h"
 
@@ -32,7 +32,7 @@ static inline marked find_marks(const char *at, char separator)
     return found;
 }
 
-/* Returns the bit mask of line ends; *low: of all characters up to a space. */
+/* Returns the bit mask of line ends, and sets *low to the bit mask of all characters up to a space. */
 static inline uint64_t find_lines(const char *at, uint64_t *low)
 {
     uint64_t lines = *low = 0;
@@ -76,7 +76,8 @@ static inline int count_bits(uint64_t word)
 }
 
 /* Appends the offsets of set bits, always `some` at a time, because the exit of a loop over single bits would be
-   mispredicted. The list must have capacity for `some` more entries than there are bits. Returns its new end. */
+   mispredicted. The list must have capacity for `some` more entries than there are bits. Returns the new end of the
+   list. */
 static inline uint32_t *list_bits(uint32_t *to, uint64_t word, uint32_t base, int some)
 {
     int count = count_bits(word);
@@ -112,7 +113,7 @@ bool mrc_uk_lines_u8_scalar(const char *at, const char *stop, int64_t *count)
     *count = 0;
     for (; stop - at >= MRC_MARK_BLOCK; at += MRC_MARK_BLOCK) {
         uint64_t low, lines = find_lines(at, &low);
-        /* Bytes after a line end, in this block or at the end of the previous one, begin a line. */
+        /* Bytes after a line end, in this block or at the end of the previous block, begin a line. */
         if ((lines << 1 | (uint64_t)begins) & low) return false;
         begins = lines >> 63;
         *count += count_bits(lines);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Plain decimals of a column, eight records at a time. Each is a 64-bit word as in plain_number.h, and each step is
- * done for eight words. take_long converts fields of more than eight bytes; fields that it cannot convert go to
+ * Plain decimals of a column, eight records at a time. Each number is a 64-bit word as in plain_number.h, and each step
+ * is done for eight words. take_long converts fields of more than eight bytes; fields that it cannot convert go to
  * mrc_plain_number one by one.
  *
  * Digits are integers below 10^8 and powers of ten are exact, so the division is the only rounding.
@@ -43,8 +43,8 @@ static inline __m512i find_points(__m512i word, char decimal)
     return _mm512_movm_epi8(points | _mm512_cmpeq_epi8_mask(word, _mm512_set1_epi8(decimal)));
 }
 
-/* Returns 10^(7 - k) for a point at byte k, given 2^(8 k): bits 3 to 5 of the exponent of that double are k - 1 modulo
-   8. */
+/* Returns 10^(7 - k) for a point at byte k, given 2^(8 k): if 2^(8 k) is a double, bits 3 to 5 of its biased exponent
+   are k - 1 modulo 8. */
 static inline __m512d power_of(__m512i lowest)
 {
     const __m512d powers = _mm512_setr_pd(1e6, 1e5, 1e4, 1e3, 1e2, 1e1, 1e0, 1e7);

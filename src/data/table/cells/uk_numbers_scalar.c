@@ -6,7 +6,7 @@
 #include <math.h>
 
 /* Converts all fields. Inlined, so that with the constant '.' as decimal mark the compiler removes half of the search
-   for it. */
+   for the decimal mark. */
 static inline __attribute__((always_inline)) void take_all(const mrc_fields fields, char decimal, int64_t rows,
                                                            mrc_eight_numbers *out)
 {
