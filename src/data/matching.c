@@ -59,12 +59,11 @@ mercer_status mrc_dataset_check_form(mercer_context *context, const mercer_datas
                         (long long)data->features, form->whose, (long long)form->features);
     int64_t j = first_difference(data->feature_names, form->feature_names, form->features);
     if (j >= 0)
-        return mrc_fail(
-            context, MERCER_ERROR_MISMATCH,
-            "%s: column %lld (from 0) is '%s', but %s has '%s' there; open the dataset with the column names "
-            "of %s",
-            what, (long long)j, quoted(found, data->feature_names[j]), form->whose,
-            quoted(wanted, form->feature_names[j]), form->whose);
+        return mrc_fail(context, MERCER_ERROR_MISMATCH,
+                        "%s: column %lld (from 0) is '%s', but %s has '%s' at this position; open the dataset with the "
+                        "column names of %s",
+                        what, (long long)j, quoted(found, data->feature_names[j]), form->whose,
+                        quoted(wanted, form->feature_names[j]), form->whose);
     if (data->task != MERCER_TASK_CLASSIFICATION || data->outputs != form->outputs) return MERCER_OK;
     int64_t k = first_difference(data->label_names, form->labels, form->outputs);
     if (k < 0) return MERCER_OK;

@@ -21,9 +21,8 @@ mercer_status mrc_slice_resolve(mrc_slice *slice, mercer_context *context, const
     if (slice->rows == 0) slice->rows = total - slice->first;
     if (slice->rows > 0 && mrc_add(slice->first, slice->rows, &end) && end <= total) return MERCER_OK;
     return mrc_fail(context, MERCER_ERROR_SHAPE,
-                    "%s: rows from %lld on are requested (%lld of them), but it has "
-                    "%lld",
-                    name, (long long)slice->first, (long long)mrc_max(slice->rows, 1), (long long)total);
+                    "%s: rows from %lld on are requested (%lld rows), but there are only %lld", name,
+                    (long long)slice->first, (long long)mrc_max(slice->rows, 1), (long long)total);
 }
 
 /* The default budget is half of the memory that is free at this moment. */

@@ -164,9 +164,7 @@ static mercer_status add_name(mrc_targets *self, const char *text, int64_t lengt
                         "%s: %s: the target has %lld characters; a class name can have at most %d", self->path,
                         place_text(self, place, where), (long long)length, MRC_LABEL_CHARS - 1);
     if (memchr(text, 0, (size_t)length))
-        return mrc_fail(self->context, MERCER_ERROR_FORMAT,
-                        "%s: %s: has a zero byte in a target; it is not a text "
-                        "file",
+        return mrc_fail(self->context, MERCER_ERROR_FORMAT, "%s: %s: the target has a zero byte; the file is not text",
                         self->path, place_text(self, place, where));
     if (self->text_place < 0) {
         self->text_place = place;

@@ -81,7 +81,7 @@ static void test_unknown_names(void **state)
     refused_with_names(&options, MERCER_ERROR_ARGUMENT, "'libsvm'*targets; use auto, ", true, " or ", "");
     options.y_format = NULL;
     options.x = byte_file("data.npz", "PK\3\4....", 8);
-    refused_with_names(&options, MERCER_ERROR_FORMAT, "zip*npz*", false, " and ", ", also .gz, .zst and .xz");
+    refused_with_names(&options, MERCER_ERROR_FORMAT, "zip*npz*", false, " and ", ", *.gz, .zst, .xz");
     options.x = byte_file("noise", "\1\0\2\0\3\0\4\0", 8);
     refused_with_names(&options, MERCER_ERROR_FORMAT, "format*: ", false, " or ", "");
     options.x = text_file("data.csv", "1,2\n3,4\n");

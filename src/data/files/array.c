@@ -127,14 +127,14 @@ mercer_status mrc_array_locate(mrc_array *array, const mrc_input *input, int64_t
     for (int i = 0; i < array->dims; i++) fits = fits && mrc_multiply(count, array->shape[i], &count);
     if (!fits || !mrc_multiply(count, array->item, &bytes))
         return mrc_fail(input->context, MERCER_ERROR_FORMAT,
-                        "%s: the sizes in its header are larger than any file; it is damaged", input->path);
+                        "%s: the sizes in the header are larger than any file; the file is damaged", input->path);
     /* One of several files may have no rows, but none of the other sizes may be 0. */
     bool no_rows = input->part && array->shape[0] == 0 && mrc_array_row(array) > 0;
     if (count == 0 && !no_rows)
         return mrc_fail(input->context, MERCER_ERROR_FORMAT, "%s: contains no elements", input->path);
     if (bytes != left)
         return mrc_fail(input->context, MERCER_ERROR_FORMAT,
-                        "%s: the header requires %lld bytes from offset %lld, but the file has %lld there; it is %s",
+                        "%s: the header requires %lld bytes from offset %lld on, but %lld are left; the file is %s",
                         input->path, (long long)bytes, (long long)offset, (long long)left,
                         left < bytes ? "truncated" : "damaged or contains more than one array");
     array->data = input->data + offset;

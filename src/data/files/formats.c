@@ -122,8 +122,8 @@ static mercer_status find_format(const mrc_format **out, const mrc_input *input,
     const char *foreign = foreign_name(input);
     if (foreign)
         return mrc_fail(input->context, MERCER_ERROR_FORMAT,
-                        "%s: is %s; convert it to one of %s, also .gz, .zst and .xz", input->path, foreign,
-                        list_names(names, false, " and "));
+                        "%s: is %s; convert it to one of %s, optionally compressed (.gz, .zst, .xz)", input->path,
+                        foreign, list_names(names, false, " and "));
     *out = by_mark(input);
     if (!*out) *out = by_ending(input->path);
     /* The ending belongs to a format that can only hold targets, so it says nothing about a file of samples. */

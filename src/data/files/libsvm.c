@@ -185,7 +185,7 @@ static mercer_status check_claim(const sparse *self, int64_t cols, int64_t bytes
     for (int64_t i = 0; i < reading->count; i++) held += reading->input[i].bytes;
     if (!mrc_multiply(held, MOST_RATIO, &most) || bytes - FREE_BYTES <= most) return MERCER_OK;
     return mrc_fail(reading->input->context, MERCER_ERROR_MEMORY,
-                    "%s: index %lld means %lld features, which need %lld bytes for a file of %lld; if this is "
+                    "%s: index %lld means %lld features, which need %lld bytes for a file of %lld bytes; if this is "
                     "intended, set the number of features",
                     reading->name, (long long)self->largest, (long long)cols, (long long)bytes, (long long)held);
 }

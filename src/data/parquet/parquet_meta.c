@@ -286,7 +286,7 @@ static mercer_status place_chunk(const mrc_parquet *self, const pages *from, mrc
     out->codec = (int32_t)from->codec;
     if (!from->present || out->offset < MARK_BYTES || out->bytes < 0 || !mrc_add(out->offset, out->bytes, &end) ||
         end > input->bytes - TAIL_BYTES || from->codec != out->codec)
-        return mrc_parquet_fail(input, "its footer refers to bytes that it does not have");
+        return mrc_parquet_fail(input, "its footer refers to bytes outside the file");
     return MERCER_OK;
 }
 

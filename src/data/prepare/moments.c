@@ -105,8 +105,7 @@ static mercer_status check_width(const moments *self, int64_t j, double width)
 static mercer_status finish_moments(const moments *self, double *mean, double *deviation)
 {
     char text[TARGET_CHARS];
-    if (!(self->weight > 0))
-        return mrc_fail(self->context, MERCER_ERROR_DATA, "the targets have no sample of positive weight");
+    if (!(self->weight > 0)) return mrc_fail(self->context, MERCER_ERROR_DATA, "no sample has a positive weight");
     for (int64_t j = 0; j < self->columns; j++)
         if (!isfinite(self->m2[j]) || !isfinite(self->weight))
             return mrc_fail(self->context, MERCER_ERROR_DATA,

@@ -103,7 +103,7 @@ mercer_status mrc_preprocess_set_blend(mercer_preprocess *self, const double *st
         if (!isfinite(standard_weight[k] * self->unit[k]))
             return mrc_fail(self->context, MERCER_ERROR_ARGUMENT,
                             "preprocessing blend: the standard weight %g of feature %lld (from 0) overflows when "
-                            "divided by the deviation; use a smaller one",
+                            "divided by the deviation; use a smaller weight",
                             standard_weight[k], (long long)k);
     }
     for (int64_t k = 0; k < self->features; k++) {

@@ -247,7 +247,8 @@ static int64_t choose_statistics(finder *self, int64_t j, int64_t found, int64_t
     int64_t count = self->cells->statistics;
     if (found < MRC_STATISTIC_LEVELS || count == 0) return kept;
     if (listed * count > MRC_STATISTIC_VALUES - self->statistics) {
-        mrc_warn(self->context, "levels", "%s has too many levels for statistics of the targets, after other columns",
+        mrc_warn(self->context, "levels",
+                 "%s has too many levels for statistics of the targets; other columns use up the limit of the table",
                  mrc_column_location(self->cells, j, place));
         return kept;
     }

@@ -113,9 +113,7 @@ static mercer_status choose_kernel(mercer_context *context, mrc_synth *self)
         return mrc_kernel_parse(context, &self->kernel, name);
     if (!mrc_spec_parameter(&entry->form, "bandwidth") && given->bandwidth > 0)
         return mrc_fail(context, MERCER_ERROR_ARGUMENT,
-                        "synthetic data teacher: kernel %s has no bandwidth; use "
-                        "one with a bandwidth",
-                        name);
+                        "synthetic data teacher: kernel %s has no bandwidth; use a kernel with a bandwidth", name);
     if (given->bandwidth == 0) given->bandwidth = sqrt((double)given->d);
     self->kernel = (mercer_kernel){.id = entry->id};
     for (int i = 0; i < MRC_SPEC_PARAMETERS && entry->form.parameters[i].name; i++) {

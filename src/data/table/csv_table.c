@@ -113,9 +113,8 @@ static mercer_status look_through(mrc_table *self, walk *state)
         const char *zero = memchr(at, 0, (size_t)(stop - at));
         if (zero)
             return mrc_fail(self->input->context, MERCER_ERROR_FORMAT,
-                            "%s: has a zero byte at offset %lld; it is "
-                            "not a text file",
-                            self->input->path, (long long)(zero - begin));
+                            "%s: has a zero byte at offset %lld; the file is not text", self->input->path,
+                            (long long)(zero - begin));
         if (self->start.separator && !state->quoted) state->quoted = memchr(at, '"', (size_t)(stop - at)) != NULL;
         if (!state->quoted) count_plain_lines(self, state, stop);
         mrc_input_release(self->input, &state->released, stop);

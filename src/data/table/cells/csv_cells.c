@@ -140,7 +140,7 @@ static mercer_status general_number(const mrc_table *self, const mrc_csv *csv, c
     if (!missing && kind != MRC_NUMBER)
         return note_odd(self, csv, action, field, column, "is not a number, but the column is numeric");
     if (missing && action->column->strict)
-        return fail_cell(self, field, column, "the value is missing; fill it in or remove the row");
+        return fail_cell(self, field, column, "is a missing value; fill it in or remove the row");
     *cell = missing ? mrc_note_gap(action->column) : mrc_cell_number(action->column, value);
     return MERCER_OK;
 }
@@ -257,7 +257,7 @@ static mercer_status read_value(const mrc_table *self, const mrc_csv *csv, const
     if (*missing || (kind == MRC_NUMBER && (target || *out >= 0))) return MERCER_OK;
     return fail_cell(self, field, column,
                      kind == MRC_NUMBER            ? "is a weight below 0; weights must be at least 0"
-                     : kind == MRC_NUMBER_MISSING  ? "the value is missing; fill it in or remove the row"
+                     : kind == MRC_NUMBER_MISSING  ? "is a missing value; fill it in or remove the row"
                      : kind == MRC_NUMBER_INFINITE ? "is outside the range of f64"
                      : target                      ? "is not a number; use one target column for classes"
                                                    : "is not a number; weights must be numbers");
@@ -276,7 +276,7 @@ static mercer_status read_key(const mrc_table *self, const mrc_csv *csv, const m
         return MERCER_OK;
     }
     if (mrc_csv_number(csv, field, out) == MRC_NUMBER || mrc_read_date(start, start + length, out)) return MERCER_OK;
-    return fail_cell(self, field, column, "is neither a number nor a date; times must be one of them");
+    return fail_cell(self, field, column, "is neither a number nor a date; times must be numbers or dates");
 }
 
 /* ---- All actions ----------------------------------------------------------------------------------------------- */
