@@ -163,6 +163,6 @@ void mrc_dataset_fetch(const mercer_dataset *dataset, const int64_t *rows, int64
         if (y) mrc_dataset_target(dataset, from, y, i);
         if (labels) labels[i] = dataset->labels[from];
     }
-    /* The pages of listed rows stay in memory here; a reading order in blocks releases them (stream/order.c). */
+    /* Pages of listed rows are not released here, but by the reading order in blocks (stream/order.c). */
     if (dataset->spilled && !rows) mrc_dataset_hint(dataset, mrc_mapping_release, first, x->rows);
 }

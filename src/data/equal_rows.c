@@ -108,7 +108,7 @@ static int64_t *find_slot(const distinct_rows *self, const hashed_row *row)
     }
 }
 
-/* Grows list and table for BLOCK more rows. */
+/* Grows the list and the hash table, so that BLOCK more rows fit. */
 static mercer_status reserve_rows(distinct_rows *self)
 {
     const int64_t each = (int64_t)sizeof *self->list;

@@ -59,8 +59,8 @@ static mercer_status open_both(mrc_opening *self)
     dataset->rows = dataset->x.rows;
     dataset->features = dataset->x.cols;
     dataset->dtype = dataset->x.dtype;
-    /* At this point only targets in the files of samples are known. With a separate file of targets there are no
-       statistics. */
+    /* At this point only targets in the files of samples are known. If targets are in a separate file, categories have
+       no statistics of the targets. */
     MRC_TRY(mrc_dataset_add_statistics(dataset));
     if (self->options->columns && dataset->features != self->options->column_count)
         return mrc_fail(self->context, MERCER_ERROR_SHAPE, "%s: %lld features, but the model was trained on %lld",

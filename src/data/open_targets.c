@@ -21,7 +21,7 @@ static mercer_status check_rows(const mrc_opening *self, int64_t rows)
 
 /* ---- Classes ------------------------------------------------------------------------------------------------- */
 
-/* Adds an element of an array, a number or a string, to the targets. */
+/* Adds an element of an array (a number or a string) to the targets. */
 static mercer_status collect_element(mrc_targets *targets, const mrc_array *array, int64_t i)
 {
     char text[MRC_LABEL_CHARS];

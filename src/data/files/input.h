@@ -30,8 +30,8 @@ typedef struct mrc_budget {
 /* Returns whether data of this size should go to a temporary file. */
 bool mrc_budget_spills(const mrc_budget *budget, int64_t bytes);
 
-/* Adds bytes to budget->used before they are allocated for data read from `path`. MERCER_ERROR_MEMORY if they exceed
-   the limit. */
+/* Adds bytes to budget->used before they are allocated for data read from `path`. Fails with MERCER_ERROR_MEMORY if
+   they exceed the limit. */
 mercer_status mrc_budget_take(mercer_context *context, mrc_budget *budget, const char *path, int64_t bytes);
 
 typedef struct mrc_input {

@@ -19,7 +19,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Largest rounding error of a feature (off), and the value that had it. */
+/* Largest rounding error of a feature (off), and the value with this error. */
 typedef struct rounding {
     double off, value;
     double first; /* first value of the feature */

@@ -52,9 +52,9 @@ struct mrc_format {
     mercer_status (*parse)(mrc_array *out, const mrc_input *input, const char *shape);
     /* Other formats: fill the dataset with dense samples and collect its targets. */
     mercer_status (*read_samples)(mrc_reading *reading, mercer_dataset *dataset);
-    /* Read files of targets only, for `expected` samples: all columns, or those named by the options. Several columns
-       become the dataset's values directly; a single column is collected in reading->targets, because its values may be
-       classes (mrc_targets_finish). */
+    /* Read files that contain only targets, for `expected` samples: all columns, or the columns that the options name.
+       Several columns become the dataset's values directly; a single column is collected in reading->targets, because
+       its values may be classes (mrc_targets_finish). */
     mercer_status (*read_targets)(mrc_reading *reading, mercer_dataset *dataset, int64_t expected);
 };
 

@@ -268,7 +268,7 @@ static mercer_status advance(unpacking *self, bool *ended)
     return self->taken == input->bytes ? fail_corrupt(self, "end too early") : MERCER_OK;
 }
 
-/* Returns whether the rest of the file is empty or padded with zeros, as some tools do. */
+/* Returns whether the rest of the file is empty or only zeros, which some tools append as padding. */
 static bool only_zeros_left(const unpacking *self)
 {
     for (int64_t i = self->taken; i < self->input->bytes; i++)

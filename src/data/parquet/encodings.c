@@ -225,8 +225,8 @@ mercer_status mrc_decoder_reals(mrc_decoder *self, int64_t count, double *out)
 
 /* ---- Bytes ------------------------------------------------------------------------------------------------------- */
 
-/* Grows `texts` to at least `bytes`, and to twice that up to 1 MiB. The content may move, so the addresses of texts are
-   set only after the last text of a batch. */
+/* Grows `texts` to at least `bytes` bytes; sizes are doubled up to 1 MiB. The content may move, so the addresses of
+   texts are set only after the last text of a batch. */
 static mercer_status reserve_texts(mrc_decoder *self, int64_t bytes)
 {
     const mrc_input *input = self->place.input;

@@ -60,7 +60,7 @@ mrc_hybrid mrc_hybrid_open(const uint8_t *at, const uint8_t *end, int width)
 static bool begin_run(mrc_hybrid *self)
 {
     uint64_t head;
-    /* A head above 2^32 is refused, so the products below cannot overflow. */
+    /* Larger headers are refused, so that the products below cannot overflow. */
     if (self->at == self->end || !take_unsigned(&self->at, self->end, &head) || head > UINT32_MAX) return false;
     if (head & 1) {
         int64_t values = (int64_t)(head >> 1) * 8, bytes = (int64_t)(head >> 1) * self->width;

@@ -50,7 +50,7 @@ typedef struct element {
     int64_t type, width, repetition, children, converted, scale;
     int64_t logical; /* field number in the union of logical types; 0: none */
     int64_t unit;    /* unit of times: 1 milliseconds, 2 microseconds, 3 nanoseconds */
-    int64_t bits;    /* width of integers */
+    int64_t bits;    /* width of integers in bits */
     bool is_signed, utc;
 } element;
 
@@ -163,7 +163,7 @@ static mrc_parquet_kind kind_of(element *from, mrc_parquet_column *column)
     return logical == 0 || logical == 11 ? MRC_PARQUET_NUMBER : MRC_PARQUET_REFUSED; /* 11: all values are missing */
 }
 
-/* Returns why a column cannot be read, to continue "column 'a' is ". */
+/* Returns the reason why a column cannot be read, which completes "column 'a' is" in messages. */
 static const char *refusal(const element *from)
 {
     static const char *const names[] = {[2] = "a map",      [3] = "a list",      [9] = "an interval", [13] = "BSON",

@@ -2,9 +2,9 @@
 /*
  * Reading of records of a Parquet file into cells, targets, weights and keys.
  *
- * Every value means what its text in a CSV file would mean, and values without a fast path below are read as that text
- * by mrc_cell_read. Numbers and dates become cells directly. A word of a dictionary is read as text only when it first
- * occurs.
+ * A value has the same meaning as its text in a CSV file. Values without a fast path below are printed as this text,
+ * which mrc_cell_read reads. Numbers and dates become cells directly. A word of a dictionary is read as text only when
+ * it first occurs.
  */
 #include "core/matrix.h"
 #include "core/memory.h"
@@ -153,8 +153,8 @@ static mercer_status read_numbers(const part *self)
     const mrc_parquet_column *column = &rows->file.columns[self->column];
     const mrc_parquet_batch *batch = rows->batch;
     mrc_cell_column *to = self->action->column;
-    /* plain: no number means a missing value; direct: the stored number is what its text would be read as; single: the
-       values are floats */
+    /* plain: no word for missing values is a number; direct: the stored number is what its text would be read as;
+       single: the values are floats */
     bool plain = self->block->to->plain, real = column->type == MRC_PARQUET_DOUBLE;
     bool single = plain && column->type == MRC_PARQUET_FLOAT;
     bool direct = plain && column->kind == MRC_PARQUET_NUMBER && !single;

@@ -17,7 +17,7 @@ typedef struct mrc_code_cells {
 typedef struct mrc_parquet_texts {
     char *bytes; /* (room) each text with a zero byte after it */
     int64_t used, room;
-    int64_t *begins; /* (columns of the file, MRC_PARQUET_BATCH) offsets in `bytes`; -1: the value is in `numbers` */
+    int64_t *begins; /* (columns read as text, MRC_PARQUET_BATCH) offsets in `bytes`; -1: the value is in `numbers` */
     /* bytes of each text, and numbers that need no text; the same shape as `begins` */
     int64_t *lengths;
     double *numbers;

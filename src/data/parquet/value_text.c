@@ -44,8 +44,8 @@ static int64_t power_of_ten(int32_t digits)
     return (int64_t)mrc_powers_of_ten[digits];
 }
 
-/* Splits a time; one second is `unit`. Returns the days, rounded down; *second is the second of the day, *rest the
-   remainder. */
+/* Splits a time that counts `unit` ticks per second. Returns the days, rounded down; *second is the second of the day,
+   *rest the remaining ticks. */
 static int64_t split_time(int64_t time, int64_t unit, int64_t *second, int64_t *rest)
 {
     int64_t seconds = time / unit - (time % unit < 0), day = seconds / DAY_SECONDS - (seconds % DAY_SECONDS < 0);
@@ -107,7 +107,7 @@ static int put_point(const char *digits, int count, bool negative, int32_t scale
 static int print_decimal(const uint8_t *bytes, int64_t length, int32_t scale, char *out)
 {
     enum { DIGITS = 80 };
-    uint32_t words[DECIMAL_WORDS] = {0}; /* the lowest first */
+    uint32_t words[DECIMAL_WORDS] = {0}; /* the lowest word first */
     char digits[DIGITS];
     bool negative = length > 0 && bytes[0] >> 7;
     uint64_t carry = negative;

@@ -77,7 +77,7 @@ static bool is_constant(double mean, double deviation)
 
 enum { TARGET_CHARS = 128 };
 
-/* Writes how messages call target j: by its name if it has one, else by its number. */
+/* Writes the description of target j for messages: its name if it has one, else its number. */
 static const char *target_text(const moments *self, int64_t j, char text[TARGET_CHARS])
 {
     const char *name = self->names ? self->names[j] : NULL;

@@ -8,7 +8,7 @@
 enum { MRC_RANK_KNOTS = 256 };
 
 /* Returns the number of knots below x; with `equal`, the number of knots not above x. The binary search has no
-   branches, because a processor could not predict them, and a fixed number of steps, because MRC_RANK_KNOTS is a power
+   branches, because a processor could not predict them. The number of steps is fixed, because MRC_RANK_KNOTS is a power
    of 2. */
 static inline int mrc_rank_below(const double *knots, double x, bool equal)
 {

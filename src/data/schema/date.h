@@ -47,7 +47,7 @@ static const char *mrc_take_sign(const char *at, const char *end, char sign)
     return at && at < end && *at == sign ? at + 1 : 0;
 }
 
-/* Reads 12:30, 12:30:05 or 12:30:05.25 as a fraction of a day. Returns its end, or NULL. */
+/* Reads 12:30, 12:30:05 or 12:30:05.25 as a fraction of a day. Returns the end of the time, or NULL. */
 static const char *mrc_take_time(const char *at, const char *end, double *out)
 {
     int64_t hour, minute, second = 0;

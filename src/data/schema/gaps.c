@@ -129,8 +129,8 @@ static void add_products(finding *self)
     }
 }
 
-/* Inverts a (k, k) in place by Gauss-Jordan elimination without pivoting, as all pivots of a positive definite matrix
-   are above 0. Returns false if a is not positive definite, or nearly singular. */
+/* Inverts the matrix `a` (k, k) in place by Gauss-Jordan elimination. Pivoting is not needed, because all pivots of a
+   positive definite matrix are above 0. Returns false if the matrix is not positive definite, or nearly singular. */
 static bool invert(double *a, int64_t k)
 {
     for (int64_t p = 0; p < k; p++) {

@@ -234,8 +234,8 @@ static void add_sums(const maker *self, int64_t levels, sums *to, const sums *fr
 /* ---- Statistics ------------------------------------------------------------------------------------------------ */
 
 /*
- * Returns the smoothing a of statistic k, or infinity if levels do not differ. Let g levels have weights n_l with the
- * sum N, and weighted sums T_l of their targets:
+ * Returns the smoothing parameter a of statistic k, or infinity if levels do not differ. Let g levels have weights n_l
+ * with the sum N, and weighted sums T_l of their targets:
  *     W = (sum t^2 - sum T_l^2 / n_l) / (N - g),   B = (sum n_l (T_l / n_l - mean)^2 / (g - 1) - W) / m,
  *     m = (N - sum n_l^2 / N) / (g - 1)
  */

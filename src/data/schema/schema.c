@@ -2,8 +2,8 @@
 /*
  * Schemas from cells: the kind of each column of a table.
  *
- * A column is a number if all its values are, a date if all are dates, a boolean if all are true or false, and a
- * category otherwise. A category has features for its 255 most frequent levels, in bytewise order. If a category has
+ * A column is a number if all its values are numbers, a date if all are dates, a boolean if all are true or false, and
+ * a category otherwise. A category has features for its 255 most frequent levels, in bytewise order. If a category has
  * many levels and the table has targets, these levels and further levels that occur at least twice have statistics of
  * the targets, too. Columns with one value, with no value, or with words that differ in nearly every row are left out
  * with a warning. Numbers and dates in other notations have been found before (words.c).
@@ -290,7 +290,7 @@ static mercer_status keep_levels(finder *self, int64_t j, int64_t beyond)
     return MERCER_OK;
 }
 
-/* Decides about a column of words: booleans, identifiers or other useless words, or a category. */
+/* Decides whether a column of words has booleans, is a category, or is left out because its words are of no use. */
 static mercer_status settle_words(finder *self, int64_t j)
 {
     const mrc_cell_column *cells = &self->cells->columns[j];
@@ -397,7 +397,7 @@ static bool has_no_gaps(const mrc_cells *cells)
     return true;
 }
 
-/* Decides about all columns and prints the schema. */
+/* Decides the kinds of all columns and prints the schema. */
 static mercer_status find_columns(finder *self, const mrc_left_out *left_out, const mrc_missing *missing, char **out)
 {
     mrc_cells *cells = self->cells;

@@ -54,16 +54,17 @@ typedef struct mrc_column {
     const double *statistic;
     double deviation;        /* standard deviation if the column takes part in filling missing numbers, else 0 */
     const double *precision; /* row of P up to the diagonal (gaps.h); set only while a schema is found */
-    int64_t gap;             /* index among these columns; -1: the column does not take part */
-    bool other;              /* category: there are levels that share one feature */
-    const char *why;         /* reason why a column is left out */
-    int64_t first, width;    /* index of the column's first feature; number of its features */
+    /* index among the columns that take part in filling missing numbers; -1: the column does not take part */
+    int64_t gap;
+    bool other;           /* category: there are levels that share one feature */
+    const char *why;      /* reason why a column is left out */
+    int64_t first, width; /* index of the column's first feature; number of its features */
 } mrc_column;
 
 typedef struct mrc_schema {
     mercer_context *context;
     mrc_column *columns; /* (count) */
-    int64_t count, used; /* all columns; those that are not left out */
+    int64_t count, used; /* number of columns; number of columns that are not left out */
     int64_t features;
     mrc_missing missing;
     mrc_gaps gaps;      /* parameters for filling missing numbers; count 0: means are used */
@@ -181,8 +182,9 @@ extern const char *const mrc_why_constant, *const mrc_why_empty, *const mrc_why_
 
 /*
  * words.c: turns columns of words whose values all have one notation into columns of numbers or dates. Sets *changed to
- * whether there are such columns; their cells must then be read again. Fails if a few values do not fit the notation of
- * nearly all others, or if the order of day and month is ambiguous. If no rows were tallied, x must have all rows.
+ * whether there are such columns; their cells must then be read again. Fails if nearly all values have one notation and
+ * a few values do not fit, or if the order of day and month is ambiguous. If no rows were tallied, x must have all
+ * rows.
  */
 mercer_status mrc_cells_read_words(mrc_cells *cells, const mrc_missing *missing, bool *changed);
 /* Reads a text as the value of a number, boolean or date column; false if it is something else. */
@@ -209,7 +211,7 @@ void mrc_cells_warn_row_numbers(const mrc_cells *cells);
 
 /* ---- Numbers as cells ---------------------------------------------------------------------------------------- */
 
-/* Counts a word that is not in the schema, and saves the first one for the warning. */
+/* Counts a word that is not in the schema, and saves the first such word for the warning. */
 static inline void mrc_note_unknown(mrc_cell_column *column, const char *text, int64_t length)
 {
     if (column->unknown++ == 0) mrc_excerpt(column->stranger, text, length);
@@ -225,8 +227,8 @@ static inline float mrc_cell_number(mrc_cell_column *column, double value)
     return cell;
 }
 /* origin.c: mrc_cells_move sets the origin of columns whose values float cannot distinguish, and returns whether there
-   are any; their cells must then be read again. After that, mrc_cells_clear_origins removes the origin of columns that
-   turn out to have a single value. */
+   are such columns; their cells must then be read again. After that, mrc_cells_clear_origins removes the origin of
+   columns that turn out to have a single value. */
 bool mrc_cells_move(mrc_cells *cells);
 void mrc_cells_clear_origins(mrc_cells *cells);
 /* Warns about columns whose numbers float cannot distinguish even after subtracting an origin. */

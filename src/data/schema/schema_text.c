@@ -150,7 +150,8 @@ mercer_status mrc_schema_print(mercer_context *context, const mrc_column *column
 
 /* ---- Reading ------------------------------------------------------------------------------------------------- */
 
-/* Fails because the schema, or one of its columns (>= 0), is not valid. */
+/* Fails because the schema is not valid. column: index of the column that is not valid; -1: the error is not in a
+   column. */
 static mercer_status fail_schema(const mrc_schema *self, int64_t column, const char *what)
 {
     if (column < 0) return mrc_fail(self->context, MERCER_ERROR_FORMAT, "the schema %s", what);

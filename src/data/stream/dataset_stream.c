@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A source over a dataset.
+ * A source of batches (mercer_source) over a dataset.
  *
  *   row numbers (order.c)  ->  fetch  ->  augment  ->  preprocess  ->  a chunk of samples  ->  batches
  *
@@ -12,8 +12,8 @@
  * next_batch() copies from the chunks into the batch. Without a prefetch thread, next_batch() produces samples directly
  * in the batch; or, with mixup, chunk by chunk in one buffer.
  *
- * Memory: RING chunks of about 2 MiB, up to two more as scratch, and the batch. Rows larger than 256 KiB make larger
- * chunks, of CHUNK_LEAST rows.
+ * Memory: RING chunks of about 2 MiB, up to two more chunks as scratch, and the batch. Rows larger than 256 KiB make
+ * larger chunks, of CHUNK_LEAST rows.
  */
 #include "data/stream/dataset_stream.h"
 

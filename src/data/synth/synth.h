@@ -3,8 +3,8 @@
  * data/synth: synthetic samples for tests, benchmarks and demonstrations: images of digits, samples of a teacher model,
  * overlapping clusters, spirals.
  *
- * Sample i of an infinite sequence is a function of (spec, seed, i), so any range of it can be computed separately.
- * Each kind is a row of the table in synth.c; synth_kinds.h declares what a kind must provide.
+ * Sample i of an infinite sequence is a function of (spec, seed, i), so any range of samples can be computed
+ * separately. Each kind is a row of the table in synth.c; synth_kinds.h declares what a kind must provide.
  */
 #ifndef MRC_DATA_SYNTH_SYNTH_H
 #define MRC_DATA_SYNTH_SYNTH_H

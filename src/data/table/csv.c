@@ -28,7 +28,7 @@ typedef struct tables {
 
 /* ---- First pass ---------------------------------------------------------------------------------------------- */
 
-/* Opens all files. The columns of the table are those of the first file that has records. */
+/* Opens all files. The table has the columns of the first file that has records. */
 static mercer_status open_tables(tables *self)
 {
     mrc_reading *reading = self->reading;
@@ -227,7 +227,7 @@ static bool turn_targets(const tables *self, const mrc_sink *to)
     return to->targets && mrc_targets_find_notation(to->targets, &wish);
 }
 
-/* Sets the number of rows of the cells, unless they went to a consumer block by block. */
+/* Sets the number of rows of the cells, unless the cells went to a consumer block by block. */
 static void end_at(mrc_cells *cells, const mrc_sink *to, const consumer *through)
 {
     if (!through) cells->x.rows = to->rows;
@@ -277,14 +277,14 @@ static mercer_status read_held(tables *self, mrc_column_set *columns, mrc_sink *
 
 /* ---- In a temporary file --------------------------------------------------------------------------------------- */
 
-/* Consumer of the first pass over the file, which finds the schema. */
+/* Consumer of the pass that finds the schema: tallies the cells of a block. */
 static mercer_status tally_block(consumer *self, mrc_cells *cells)
 {
     (void)self;
     return mrc_cells_tally(cells);
 }
 
-/* Consumer of the last pass over the file: encodes a block and appends it to the temporary file. */
+/* Consumer of the last pass over the table: encodes a block and appends it to the temporary file. */
 static mercer_status spill_block(consumer *self, mrc_cells *cells)
 {
     const mrc_schema *schema = self->columns->schema;
@@ -444,8 +444,8 @@ static mercer_status csv_samples(mrc_reading *reading, mercer_dataset *dataset)
 
 /* ---- Files of targets only ----------------------------------------------------------------------------------- */
 
-/* Returns whether the first record must be a header: it is text, and there is one more record than samples, or one more
-   in each file that is not empty. */
+/* Returns whether the first record must be a header: the record is text, and there is one more record than samples, or
+   one more in each file that is not empty. */
 static bool first_is_extra(const tables *self, int64_t expected)
 {
     int64_t filled = 0;

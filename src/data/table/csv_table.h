@@ -54,7 +54,8 @@ mercer_status mrc_table_open(mrc_table *out, const mrc_input *input, char separa
    customary target name (target, label or class); or text, if no record follows. The table must have at least one
    record. */
 bool mrc_table_shows_header(const mrc_table *self, const char *target);
-/* Returns whether the first line has one of these names, which are `stride` bytes apart; NULL entries are skipped. */
+/* Returns whether the first line has one of `count` names, whose pointers are `stride` bytes apart; NULL entries are
+   skipped. */
 bool mrc_table_names_one(const mrc_table *self, const char *const *names, int64_t count, size_t stride);
 /* Returns whether the first field of the first record is text. */
 bool mrc_table_begins_with_text(const mrc_table *self);
@@ -79,7 +80,7 @@ void mrc_layout_free(mercer_context *context, mrc_layout *layout);
 /* Sets *out to the names of all features, targets or unused columns (kind: MRC_COLUMN_...) in their order, as a list in
    one block that the caller releases; NULL without a header or without such columns. */
 mercer_status mrc_layout_names(const mrc_layout *layout, mercer_context *context, int64_t kind, void **out);
-/* Returns whether the first record of a further file of a table is the header of `lead`, its first file with
+/* Returns whether the first record of a further file of a table is the header of `lead`, the first file with
    records. */
 bool mrc_table_repeats_names(const mrc_table *self, const mrc_table *lead);
 /* Checks a further file of a table whose first file with records is `lead`, and gives it the same layout. The file must

@@ -161,9 +161,9 @@ static double assemble_wide(wide number, int64_t exponent, bool sticky)
 }
 
 /*
- * Computes number / 10^e for e = 1 .. 27 by one product: w r / 2^64 with w = number 2^zeros, r from the table; `top` is
- * its integer part. r and the product are truncated, so the true quotient is in [top, top + 2). Returns false if that
- * interval contains a midpoint between two doubles.
+ * Computes number / 10^e for e = 1 .. 27 by one product: w r / 2^64 with w = number 2^zeros, r = mrc_shares_of_five[e];
+ * `top` is the integer part of this product. r and the product are truncated, so the true quotient is in [top, top +
+ * 2). Returns false if that interval contains a midpoint between two doubles.
  */
 static bool divide_fast(uint64_t number, int e, double *value)
 {

@@ -34,7 +34,7 @@ typedef struct mrc_sink {
     int64_t *sides, side_count; /* columns of targets, weights and keys; memory of the scope */
     mrc_marks marks;
     mrc_take_numbers take_numbers;
-    bool plain; /* true: no word for missing values could be a number, so fast paths need not look for them */
+    bool plain; /* true: no word for missing values could be a number, so fast paths need not look for these words */
 } mrc_sink;
 
 /* Sets up the actions of all columns by their roles. Memory belongs to the scope. */

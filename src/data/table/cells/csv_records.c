@@ -169,9 +169,9 @@ static mercer_status read_general(const piece *self, int64_t row, int64_t column
     return mrc_cell_read(self->table, self->csv, self->to, column, &field, cells, left_out);
 }
 
-/* Saves the position of an invalid cell if no earlier cell in text order is invalid. This must be compared, because
-   columns are read one after the other. The rest of the column is not read. Only running out of memory is returned as a
-   failure; read_piece reports other errors. */
+/* Saves the position of an invalid cell if no earlier cell in text order is invalid. Later columns may have earlier
+   records, because columns are read one after the other. The rest of the column is not read. Only running out of memory
+   is returned as a failure; read_piece reports other errors. */
 static mercer_status note_wrong(piece *self, int64_t row, int64_t column, mercer_status status)
 {
     if (status == MERCER_ERROR_MEMORY) return status;

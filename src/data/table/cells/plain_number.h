@@ -77,7 +77,7 @@ static inline int mrc_point_offset(uint64_t word, char decimal)
 }
 
 /* Reads 1 to 8 bytes without a sign. Sets *digits to the integer that the digits represent without the point, and
-   *fraction to the number of digits after the point. Returns false if they are not a plain decimal. */
+   *fraction to the number of digits after the point. Returns false if the bytes are not a plain decimal. */
 static inline __attribute__((always_inline)) bool mrc_short_digits(const char *text, int64_t count, char decimal,
                                                                    uint64_t *digits, int64_t *fraction)
 {

@@ -39,7 +39,7 @@ static inline uint64_t find_lines(const char *at, uint64_t *low)
     for (int i = 0; i < MRC_MARK_BLOCK / 16; i++) {
         __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)(at + 16 * i));
         lines |= bits_of(_mm_cmpeq_epi8(bytes, _mm_set1_epi8('\n')), i);
-        /* SSE2 has no unsigned comparison: a byte is at most ' ' if it is the minimum of the two. */
+        /* SSE2 has no unsigned comparison: a byte is at most ' ' if the minimum of the byte and ' ' is the byte. */
         *low |= bits_of(_mm_cmpeq_epi8(_mm_min_epu8(bytes, _mm_set1_epi8(' ')), bytes), i);
     }
     return lines;

@@ -163,7 +163,7 @@ static __mmask8 take_long(const char *base, __m512i first, __m512i length, char 
     __mmask8 fits = lanes & _mm512_cmpgt_epi64_mask(count, _mm512_set1_epi64(8)) &
                     _mm512_cmplt_epi64_mask(count, _mm512_set1_epi64(25)) &
                     _mm512_cmplt_epi64_mask(_mm512_add_epi64(before, rest), _mm512_set1_epi64(20));
-    /* The last 24 bytes of the field, as three words; last_digits replaces what precedes the rest by '0'. */
+    /* The last 24 bytes of the field, as three words; last_digits replaces the bytes before the rest by '0'. */
     _mm512_store_si512(at, end);
     __m512i low = load_eight(base - 8, at);
     __m512i middle = load_eight(base - 16, at);
