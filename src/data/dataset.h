@@ -2,9 +2,9 @@
 /*
  * data: samples and targets, read from files and delivered in batches.
  *
- * files/ finds and reads files, table/ reads delimited text, schema/ turns columns of tables into features, synth/
- * computes samples, prepare/ has preprocessing and augmentation, stream/ has the order of samples. The files in this
- * folder itself open and write datasets, and copy or view parts of them.
+ * files/ finds and reads files, table/ reads delimited text, parquet/ reads Parquet files, and schema/ turns columns of
+ * tables into features. synth/ computes samples, prepare/ has preprocessing and augmentation, and stream/ delivers
+ * batches. The files in this folder itself open and write datasets, and copy or view parts of them.
  *
  * A dataset has n samples of d features, and their targets unless the task is unlabeled. Samples are stored (in memory
  * or mapped from files) or computed when they are read. The rows of one file are one matrix; the rows of several files

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Rows that a split must not separate. A row that occurs both in the training rows and in the held-out rows makes
- * every held-out error too small, so all splits work on units: the rows of a group if the data have groups, else the
+ * held-out errors too small. Therefore all splits work on units: the rows of a group if the data have groups, else the
  * rows with equal features.
  *
  * Rows are equal if their features (and targets and keys, if requested) have the same values; -0 equals 0. They are

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Checks that samples match those that a model was trained on: the same columns, encoded by the same schema, and the
- * same classes. Without this check, a table that was read with its own schema (for example, with an origin subtracted
- * from a column) would be predicted by a model with another schema, and wrong predictions would be the only symptom.
+ * same classes. Without this check, a model could predict a table that was read with another schema, for example with
+ * an origin subtracted from a column. Wrong predictions would be the only symptom.
  */
 #include "data/dataset.h"
 

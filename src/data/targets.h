@@ -2,10 +2,10 @@
 /*
  * Collection of targets, numbers or names, and the decision whether they are classes or values.
  *
- * By default, targets are classes if at least one is a name, if they are labels of an IDX or CIFAR file, or if they are
- * integers with at most 20 distinct values. Integers in text must also occur at least three times each on average,
- * unless there are only 2 values. Otherwise targets are values. Equal numbers are the same class, however they are
- * written. Classes are sorted by value if all class names are numbers, else bytewise by name.
+ * By default, targets are classes if at least one is a name, or if they are labels of an IDX or CIFAR file. Integers
+ * with at most 20 distinct values are classes, too. Integers in text must also occur at least three times each on
+ * average, unless there are only 2 values. Otherwise targets are values. Equal numbers are the same class, however they
+ * are written. Classes are sorted by value if all class names are numbers, else bytewise by name.
  *
  * Strings that are all numbers in one notation (data/table/notation.h) are values, unless they are few distinct
  * integers. mrc_targets_find_notation finds the notation after all targets have been read; the targets are then read a

@@ -54,9 +54,9 @@ void mrc_input_close(mrc_input *input);
    compressed. */
 mercer_status mrc_unpack(mrc_input *input);
 
-/* Releases the pages of a mapped file between *done and the read position `at`, once there are at least 1 MiB of them,
-   and advances *done. Readers call this while they read a file from start to end, so that resident memory stays small.
-   Has no effect if budget->spill is 0. */
+/* Releases the pages of a mapped file between *done and the read position `at`, and advances *done. Does nothing before
+   these pages have at least 1 MiB. Readers call this while they read a file from start to end, so that resident memory
+   stays small. Has no effect if budget->spill is 0. */
 void mrc_input_release(const mrc_input *input, const char **done, const char *at);
 
 /* Returns whether the file begins with these bytes. */

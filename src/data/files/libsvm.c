@@ -3,8 +3,8 @@
  * LIBSVM and SVMlight text, "label index:value index:value ... # comment", read as dense samples.
  *
  * Indices are in ascending order. They count from 1, or from 0 if index 0 occurs anywhere in the files. A first pass
- * checks the whole text and finds the number of rows and features, so that memory is allocated (or refused) before
- * values are stored; a second pass reads the values.
+ * checks the whole text and finds the number of rows and features. Memory is then allocated (or refused), and a second
+ * pass reads the values.
  *
  * Values are rounded to float. Unlike for columns of tables (data/schema/origin.c), no origin is subtracted first,
  * because features that a row does not list must stay 0. A warning reports features whose values float cannot

@@ -65,9 +65,9 @@ extern const mrc_format mrc_format_parquet;
 const mrc_format *mrc_format_find(const char *name);
 /* Returns whether files of the format may contain samples or, with `targets`, only targets. */
 bool mrc_format_holds(const mrc_format *format, bool targets);
-/* Finds the common format of the files of one dataset: the format called `name`, or, if `name` is NULL or "auto", the
-   format detected from content and file names. Different formats are an error; an empty file matches every format that
-   needs no header. */
+/* Finds the common format of the files of one dataset. This is the format called `name`. If `name` is NULL or "auto",
+   the format is detected from content and file names. Different formats are an error; an empty file matches every
+   format that needs no header. */
 mercer_status mrc_format_of_files(const mrc_format **out, const mrc_input *inputs, int64_t count, const char *name,
                                   bool targets);
 

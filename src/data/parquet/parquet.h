@@ -3,14 +3,14 @@
  * data/parquet: tables in Parquet files. Only flat columns can be read.
  *
  * thrift.h reads the encoding of the metadata, and parquet_meta.c reads the footer: columns, row groups, and positions
- * of the pages of each column. codecs.h decompresses a page, encodings.h decodes its values, parquet_pages.c reads the
- * pages of a column in order, and value_text.c prints values as in a CSV file. parquet_table.c presents a file as a
- * table (data/table/csv_table.h), and parquet_records.c reads its records into cells, so that a Parquet file and a CSV
- * file of the same table give the same dataset.
+ * of the pages of each column. codecs.h decompresses a page, and encodings.h decodes its values. parquet_pages.c reads
+ * the pages of a column in order, and value_text.c prints values as in a CSV file. parquet_table.c presents a file as a
+ * table (data/table/csv_table.h), and parquet_records.c reads its records into cells. A Parquet file and a CSV file of
+ * the same table therefore give the same dataset.
  *
  * Files are read row group by row group. Each used column holds one decompressed page and one dictionary. No count,
- * size or offset in a file is trusted: each is checked against the bytes that exist, and memory is taken from the
- * budget of the input before it is allocated.
+ * size or offset in a file is trusted: each is checked against the bytes that exist. Memory is taken from the budget of
+ * the input before it is allocated.
  */
 #ifndef MRC_DATA_PARQUET_H
 #define MRC_DATA_PARQUET_H

@@ -9,12 +9,12 @@
  *   mixup    l x + (1 - l) x',  l y + (1 - l) y',   l ~ Beta(a, a),  x' another sample of the block, uniformly
  *
  * x (H, W, C) interleaved. This file makes the random draws; core/numbers/changes.h applies them to rows in host memory
- * and, with the same results, to rows on a device. The draws of part i for sample k in pass e come from the random
- * sequence (e, k) of the seed, from word i 2^32 on. Cost: O(features) per sample; noise is the most expensive: a Philox
+ * and, with the same results, to rows on a device. The draws of part i for sample k in pass e come from random sequence
+ * (e, k) of the seed, beginning with word i 2^32. Cost: O(features) per sample; noise is the most expensive: a Philox
  * block per four features.
  *
- * Beta(a, a) is g / (g + g') with two Gamma(a) numbers, drawn as logarithms by Marsaglia and Tsang's method, because
- * Gamma(a) = Gamma(a + 1) U^(1/a) underflows for small a, but its logarithm does not.
+ * Beta(a, a) is g / (g + g') with two Gamma(a) numbers, drawn as logarithms by Marsaglia and Tsang's method. For small
+ * a, Gamma(a) = Gamma(a + 1) U^(1/a) underflows, but its logarithm does not.
  */
 #include "data/prepare/augment.h"
 
@@ -58,7 +58,7 @@ static const mrc_spec_form forms[KINDS] = {
     [MIXUP] = {"mixup", "mixup:alpha=0.4", {{"alpha", AT(alpha), MRC_REAL, true, false, 0, 1e6, 0}}},
 };
 
-/* Checks the image shape for a part that moves pixels: the shape must match the number of features, and the image must
+/* Checks the image shape for a part that moves pixels. The shape must match the number of features, and the image must
    be larger than the move. */
 static mercer_status check_image(mercer_context *context, const mrc_augment_shape *shape, const part *found)
 {

@@ -2,11 +2,11 @@
 /*
  * data/prepare: processing of samples and targets between a dataset and the kernel.
  *
- * Preprocessing of features, in this header: x' = (x - shift) * factor for each feature, x / |x|, the normal quantile
- * of a feature's rank (preprocess_rank.c), or a weighted sum of the standardized value and this quantile
- * (preprocess_blend.c); then, if the kernel has a metric, x' A (linear_map.h). A preprocessing is plain data, so that
- * model files can store it; preprocess_fit.c fits its numbers to data. augment.h changes samples at random, moments.c
- * finds mean and deviation of targets.
+ * Preprocessing of features, in this header: x' = (x - shift) * factor for each feature, x / |x|, or the normal
+ * quantile of a feature's rank (preprocess_rank.c). Another kind is a weighted sum of the standardized value and this
+ * quantile (preprocess_blend.c). If the kernel has a metric, x' A follows (linear_map.h). A preprocessing is plain
+ * data, so that model files can store it; preprocess_fit.c fits its numbers to data. augment.h changes samples at
+ * random, moments.c finds mean and deviation of targets.
  */
 #ifndef MRC_DATA_PREPARE_PREPROCESS_H
 #define MRC_DATA_PREPARE_PREPROCESS_H
@@ -79,12 +79,12 @@ mercer_status mrc_preprocess_set_rank_weight(mercer_preprocess *preprocess, cons
  *     standard_weight_k * standardized_k + rank_weight_k * R_k
  * with standardized_k the result of STANDARDIZE and R_k the result of RANK. The new weights multiply these results, not
  * the previous weights. For a flag, rank_weight_k is ignored. Both arrays (features), 0 .. MRC_METRIC_MOST. Fails with
- * MERCER_ERROR_ARGUMENT, and changes nothing, if a weight is out of range, or if the preprocessing was read from a
- * model file, which stores the products only.
+ * MERCER_ERROR_ARGUMENT, and changes nothing, if a weight is out of range. Also fails if the preprocessing was read
+ * from a model file, because model files store only the products.
  */
 mercer_status mrc_preprocess_set_blend(mercer_preprocess *preprocess, const double *standard_weight,
                                        const double *rank_weight);
-/* Returns the weights (2, features) of a BLEND that was fitted to data, or of a copy of it: row 0 for R_k, row 1 for
+/* Returns the weights (2, features) of a BLEND that was fitted to data, or of a copy of it. Row 0 is for R_k, row 1 for
    the standardized values. The matrix is borrowed; for other kinds it has no rows. */
 mercer_matrix mrc_preprocess_blend_weights(const mercer_preprocess *preprocess);
 /* Writes the standardized and the rank-transformed rows of x (m, features), without weights and the metric. Both
@@ -114,9 +114,9 @@ void mrc_preprocess_rows(const mercer_preprocess *preprocess, const mercer_matri
 mercer_status mrc_dataset_read(const mercer_dataset *dataset, const mercer_preprocess *preprocess, const int64_t *rows,
                                int64_t first, const mercer_matrix *X, const mercer_matrix *Y, int32_t *labels);
 
-/* Converts gradients with respect to preprocessed samples, the rows of `mapped` (m, c d'), to gradients with respect to
-   the samples x, the rows of `gradients` (m, c d). A row holds the gradients of c functions side by side, f64.
-   `gradients` may be `mapped` if there is no metric or a diagonal one. */
+/* Converts gradients with respect to preprocessed samples to gradients with respect to the samples x. Input: the rows
+   of `mapped` (m, c d'). Output: the rows of `gradients` (m, c d). A row holds the gradients of c functions side by
+   side, f64. `gradients` may be `mapped` if there is no metric or a diagonal one. */
 void mrc_preprocess_pull_back(const mercer_preprocess *preprocess, const mercer_matrix *x, int64_t c,
                               const mercer_matrix *mapped, const mercer_matrix *gradients);
 

@@ -5,9 +5,9 @@
  *   y_k = factor_k (x_k - shift_k) + rank_weight_k R_k(x_k),   factor_k = standard_weight_k unit_k
  *
  * R_k is the transform of preprocess_rank.c; shift_k and unit_k are the shift and the factor of standardize: mean and 1
- * / deviation, or, for flags, 0 and the factor that mrc_preprocess_flags sets. Flags are the 0/1 features of a table
- * (data/schema). The rank weight of a flag is 0. With weights >= 0 both terms are nondecreasing, so y_k is too. After
- * fitting, both weights are 0.5, and flags have the standard weight 1.
+ * / deviation. For flags they are 0 and the factor that mrc_preprocess_flags sets. Flags are the 0/1 features of a
+ * table (data/schema). The rank weight of a flag is 0. With weights >= 0 both terms are nondecreasing, so y_k is too.
+ * After fitting, both weights are 0.5, and flags have the standard weight 1.
  *
  * x (n, d); shift, factor, unit, rank_weight (d); all arithmetic is double. Cost: that of rank.
  */

@@ -19,8 +19,8 @@ mercer_status mrc_preprocess_fit_blend(mercer_preprocess **out, mercer_context *
 /* BLEND: return the transformed value of x in feature k, and its derivative with respect to x. */
 double mrc_blend_value(const mercer_preprocess *preprocess, int64_t k, double x);
 double mrc_blend_slope(const mercer_preprocess *preprocess, int64_t k, double x);
-/* For 0/1 features of a table, sets the shift to 0 and the factor to `size`, or to size / MRC_LEVEL_SIGNS for flags of
-   missing values. Other features are not changed. */
+/* For 0/1 features of a table, sets the shift to 0 and the factor to `size`. Flags of missing values get the factor
+   size / MRC_LEVEL_SIGNS. Other features are not changed. */
 mercer_status mrc_preprocess_flags(mercer_context *context, const mercer_dataset *data, double *shift, double *factor,
                                    double size);
 

@@ -6,8 +6,8 @@
  *   y = z_0 below x_0, z_Q-1 above x_Q-1, in between by linear interpolation of (x_k, z_k); where several x_k are
  *   equal to x, the mean of the first and the last of their z_k
  *
- * x (n, d); x_k (d, Q) double. The quantiles are computed from at most 65,536 evenly spaced rows, or from fewer rows,
- * but at least 1,024, if 65,536 rows would take more than 256 MiB. Features of a table that are 0 or 1 (data/schema)
+ * x (n, d); x_k (d, Q) double. The quantiles are computed from at most 65,536 evenly spaced rows. If these rows would
+ * take more than 256 MiB, fewer rows are used, but at least 1,024. Features of a table that are 0 or 1 (data/schema)
  * become 0 or 2, or 0 or 1/2 if they are flags of missing values. Cost: O(n d log Q) to apply; to fit, each of the d
  * columns is sorted.
  */

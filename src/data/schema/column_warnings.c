@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Messages about columns: the position of a value in the table, and warnings about columns that are not used, look like
- * row numbers, or contain values not seen in training.
+ * Messages about columns: positions of values in the table, and warnings. Warnings are about columns that are not used,
+ * look like row numbers, or contain values not seen in training.
  *
  * A table may have thousands of columns, but a context keeps only MRC_WARNINGS warnings. For each kind of warning, the
  * first MRC_COLUMN_WARNINGS columns get a warning each, and all other columns share one. Warnings about row numbers

@@ -149,7 +149,7 @@ static bool invert(double *a, int64_t k)
 }
 
 /* Computes (R + rho I)^-1; false if the matrix is not positive definite. Each entry is a mean over a different set of
-   rows, so R need not be a correlation matrix: entries are limited to -1 .. 1. */
+   rows, so R need not be a correlation matrix. Entries are limited to -1 .. 1. */
 static bool find_inverse(finding *self, double rho)
 {
     int64_t k = self->count;

@@ -2,18 +2,18 @@
 /*
  * Imputation: missing numbers are filled in from the other numbers of their row.
  *
- * The numbers z of a row, in standard deviations from their means, are modeled as normal with the correlations R of a
- * sample of the training rows. With P = (R + rho I)^-1 the mean of the missing numbers (m), given the observed ones
- * (o), solves
+ * The numbers z of a row, in standard deviations from their means, are modeled as normal. Their correlations R come
+ * from a sample of the training rows. With P = (R + rho I)^-1 the mean of the missing numbers (m), given the observed
+ * ones (o), solves
  *     P_mm z_m = -P_mo z_o,
  * the ridge regression of z_m on z_o: one small system per row with missing numbers, one equation per missing number.
  * R_ij is the mean of z_i z_j over the rows that have both; rho = max(0.001, k / rows) for k numbers, multiplied by
  * ten until R + rho I is positive definite. An imputed number is at most MRC_GAPS_FAR standard deviations from the
  * mean of its column.
  *
- * The sample is every 2^s-th row of the table, with the smallest s that gives at most MRC_GAPS_ROWS rows, so that one
- * pass over the table finds the sample. Only numbers and dates take part, and only in tables of at most
- * MRC_GAPS_COLUMNS columns; all other missing values become the mean of their column.
+ * The sample is every 2^s-th row of the table, with the smallest s that gives at most MRC_GAPS_ROWS rows. One pass over
+ * the table finds this sample. Only numbers and dates take part, and only in tables of at most MRC_GAPS_COLUMNS
+ * columns; all other missing values become the mean of their column.
  */
 #ifndef MRC_DATA_SCHEMA_GAPS_H
 #define MRC_DATA_SCHEMA_GAPS_H

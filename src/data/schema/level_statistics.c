@@ -8,9 +8,9 @@
  *
  *   v_l = S_l / (n_l + a) / s,     a = max(1, W / B)
  *
- * with the variance W of t within levels and the variance B of the means of levels, estimated by the analysis of
- * variance of unequal groups. If B is not positive, levels do not differ and all v_l are 0. Unknown levels have v = 0,
- * the statistic of the mean.
+ * with the variance W of t within levels and the variance B of the means of levels. Both are estimated by the analysis
+ * of variance of unequal groups. If B is not positive, levels do not differ and all v_l are 0. Unknown levels have v =
+ * 0, the statistic of the mean.
  *
  * The feature of a training row must not contain the target of that row: a model would learn to read the target there.
  * Rows are divided into folds, and a training row gets the statistic of its level over the rows of other folds. Rows

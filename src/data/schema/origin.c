@@ -7,9 +7,10 @@
  * and subtracted in double before values are rounded. The 24 bits then cover the range of the column. After
  * standardization, kernels depend only on differences within this range.
  *
- * A column gets an origin if rounding changed a value by more than 2^-17 of the range (so that at least 7 of 24 bits
- * were lost), or if integers beyond 2^24 were rounded and the range is at most half of the largest magnitude. Columns
- * whose values are exact in float never get an origin. A warning names columns that are still too wide.
+ * A column gets an origin if rounding changed a value by more than 2^-17 of the range, because at least 7 of 24 bits
+ * were then lost. It also gets an origin if integers beyond 2^24 were rounded and the range is at most half of the
+ * largest magnitude. Columns whose values are exact in float never get an origin. A warning names columns that are
+ * still too wide.
  *
  * Cost: O(rows) per column, but only a few rows are read if the first values are far enough apart.
  */

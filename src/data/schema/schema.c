@@ -2,11 +2,12 @@
 /*
  * Schemas from cells: the kind of each column of a table.
  *
- * A column is a number if all its values are numbers, a date if all are dates, a boolean if all are true or false, and
- * a category otherwise. A category has features for its 255 most frequent levels, in bytewise order. If a category has
- * many levels and the table has targets, these levels and further levels that occur at least twice have statistics of
- * the targets, too. Columns with one value, with no value, or with words that differ in nearly every row are left out
- * with a warning. Numbers and dates in other notations have been found before (words.c).
+ * A column is a number if all its values are numbers, and a date if all are dates. It is a boolean if all values are
+ * true or false. All other columns are categories. A category has features for its 255 most frequent levels, in
+ * bytewise order. If a category has many levels and the table has targets, levels also have statistics of the targets:
+ * these levels and all further levels that occur at least twice. Columns with one value, with no value, or with words
+ * that differ in nearly every row are left out with a warning. Numbers and dates in other notations have been found
+ * before (words.c).
  *
  * Only tallies per column are used, so the cells may be read block by block.
  *

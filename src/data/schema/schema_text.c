@@ -78,8 +78,8 @@ static json_t *list_of(const char *const *texts, const double *numbers, int64_t 
     return NULL;
 }
 
-/* Adds the statistics of a category, if there are any: the words that have only statistics, the number of statistics
-   per level, and their values if they are known. */
+/* Adds the statistics of a category, if there are any: the words with only statistics, the number of statistics per
+   level, and their values if known. */
 static bool put_statistics(json_t *object, const mrc_column *column)
 {
     int64_t kept = column->level_count, count = column->statistics;

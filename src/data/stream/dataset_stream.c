@@ -8,9 +8,9 @@
  * mixup combines samples, and only samples of the same chunk. The number of rows in a chunk depends only on the size of
  * a row, so chunks are the same for any batch size.
  *
- * With a prefetch thread, chunk i is produced in buffer i mod RING while the caller computes with earlier chunks, and
- * next_batch() copies from the chunks into the batch. Without a prefetch thread, next_batch() produces samples directly
- * in the batch; or, with mixup, chunk by chunk in one buffer.
+ * With a prefetch thread, chunk i is produced in buffer i mod RING while the caller computes with earlier chunks.
+ * next_batch() then copies from the chunks into the batch. Without a prefetch thread, next_batch() produces samples
+ * directly in the batch; or, with mixup, chunk by chunk in one buffer.
  *
  * Memory: RING chunks of about 2 MiB, up to two more chunks as scratch, and the batch. Rows larger than 256 KiB make
  * larger chunks, of CHUNK_LEAST rows.

@@ -8,7 +8,7 @@
  *     block b = rows (o + b B + j) mod n,  j < B;
  * full blocks are in random order, followed by the remaining rows. W consecutive blocks of this order form a window,
  * whose rows are permuted. So a row may come at any position of a pass, but the file is read in pieces of about 256
- * KiB, and only two consecutive windows of about 16 MiB each must be in memory. Both sizes depend only on the size of a
+ * KiB. Only two consecutive windows of about 16 MiB each must be in memory. Both sizes depend only on the size of a
  * row.
  *
  * Samples k >= n repeat the rows: repetition k / n has its own permutations.
@@ -34,8 +34,8 @@ static int64_t row_bytes(const mercer_dataset *data)
     return mrc_max(1, data->features * mrc_dtype_size(data->dtype));
 }
 
-/* Chooses the number of rows per block: 1 if samples are in memory or in a file of less than LARGE_FILE bytes, which
-   the system caches, so that random access is cheap. */
+/* Chooses the number of rows per block. It is 1 if samples are in memory or in a file of less than LARGE_FILE bytes:
+   the system caches such files, so random access is cheap. */
 static int64_t choose_block(const mercer_dataset *data)
 {
     if (!mrc_dataset_is_mapped(data) || data->rows <= LARGE_FILE / row_bytes(data)) return 1;

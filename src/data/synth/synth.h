@@ -34,8 +34,8 @@ typedef struct mrc_teacher {
 /* Sets *out to the teacher. Returns false if the samples are of another kind. */
 bool mrc_synth_teacher(const mrc_synth *synth, mrc_teacher *out);
 
-/* Computes sample number `index` of the sequence: features into row `row` of x, targets into row `row` of y unless y is
-   NULL, the class into *label unless label is NULL. Thread-safe; never fails or allocates. */
+/* Computes sample number `index` of the sequence. Writes features to row `row` of x, targets to row `row` of y, and the
+   class to *label. y and label may be NULL. Thread-safe; never fails or allocates. */
 void mrc_synth_sample(const mrc_synth *synth, int64_t index, const mercer_matrix *x, const mercer_matrix *y,
                       int64_t row, int32_t *label);
 

@@ -5,9 +5,9 @@
  *   x = mu_j + overlap N(0, I),   j uniform in 0 .. P - 1,   mu_j ~ N(0, I) in R^d
  *   class j mod K, but with probability `noise` a class drawn uniformly from all K
  *
- * The best classifier is a kernel model with P centers: with q_k(x) = sum of exp(-|x - mu_j|^2 / (2 overlap^2)) over
- * the clusters j of class k, divided by the sum over all clusters, class k has probability (1 - noise) q_k(x) +
- * noise / K, and the smallest error rate of any classifier is
+ * The best classifier is a kernel model with P centers. Let q_k(x) be the sum of exp(-|x - mu_j|^2 / (2 overlap^2))
+ * over the clusters j of class k, divided by the sum over all clusters. Class k then has the probability (1 - noise)
+ * q_k(x) + noise / K, and the smallest error rate of any classifier is
  *
  *   (1 - noise) E[1 - max_k q_k(x)] + noise (1 - 1/K)
  *

@@ -233,9 +233,9 @@ static void end_at(mrc_cells *cells, const mrc_sink *to, const consumer *through
     if (!through) cells->x.rows = to->rows;
 }
 
-/* Reads cells and targets. Reads them again if a column that began with numbers or dates turned out to be words, if
-   words turned out to be numbers or dates in another notation, or if float cannot distinguish the values of a
-   column. */
+/* Reads cells and targets. Reads them again if a column that began with numbers or dates turned out to be words, or if
+   words turned out to be numbers or dates in another notation. Also reads them again if float cannot distinguish the
+   values of a column. */
 static mercer_status read_all(tables *self, mrc_column_set *columns, mrc_sink *to, consumer *through)
 {
     mrc_cells *cells = &columns->cells;
@@ -444,8 +444,8 @@ static mercer_status csv_samples(mrc_reading *reading, mercer_dataset *dataset)
 
 /* ---- Files of targets only ----------------------------------------------------------------------------------- */
 
-/* Returns whether the first record must be a header: the record is text, and there is one more record than samples, or
-   one more in each file that is not empty. */
+/* Returns whether the first record must be a header. It must be text, and there must be one more record than samples,
+   or one more in each file that is not empty. */
 static bool first_is_extra(const tables *self, int64_t expected)
 {
     int64_t filled = 0;

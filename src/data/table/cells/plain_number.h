@@ -3,8 +3,8 @@
  * Plain decimals such as -12.5, eight bytes at a time.
  *
  * Eight bytes of text are loaded as a 64-bit word whose lowest bits are the first byte. Digits are shifted to the upper
- * end of the word, the rest is filled with zeros ('0'), and three products convert all eight digits to a number. So
- * hardly any branch depends on the length of a number, which processors could not predict.
+ * end of the word, and the rest is filled with zeros ('0'). Three products then convert all eight digits to a number.
+ * So hardly any branch depends on the length of a number, which processors could not predict.
  */
 #ifndef MRC_DATA_TABLE_CELLS_PLAIN_NUMBER_H
 #define MRC_DATA_TABLE_CELLS_PLAIN_NUMBER_H
@@ -13,8 +13,8 @@
 
 #include <string.h>
 
-/* Numbers of bytes that must be readable: before the first byte of a number of more than eight bytes, and from the
-   first byte of any number on. */
+/* MRC_PLAIN_BEFORE: bytes that must be readable before the first byte of a number of more than eight bytes.
+   MRC_PLAIN_BEHIND: bytes that must be readable from the first byte of any number on. */
 enum { MRC_PLAIN_BEFORE = 24, MRC_PLAIN_BEHIND = 32 };
 
 /* every byte is 1; every byte is '0' */

@@ -43,7 +43,7 @@ static inline __m512i find_points(__m512i word, char decimal)
     return _mm512_movm_epi8(points | _mm512_cmpeq_epi8_mask(word, _mm512_set1_epi8(decimal)));
 }
 
-/* Returns 10^(7 - k) for a point at byte k, given 2^(8 k): if 2^(8 k) is a double, bits 3 to 5 of its biased exponent
+/* Returns 10^(7 - k) for a point at byte k, given 2^(8 k). In the double 2^(8 k), bits 3 to 5 of the biased exponent
    are k - 1 modulo 8. */
 static inline __m512d power_of(__m512i lowest)
 {
