@@ -158,9 +158,10 @@ class Train(Case):
         rows, labels = blobs(60)
         lines = ["%+d %s" % (1 if label else -1, " ".join("%d:%.5f" % (j + 1, v) for j, v in enumerate(row))) for row, label in zip(rows, labels)]
         self.write("d.svm.gz", gzip.compress(("\n".join(lines) + "\n").encode()))
-        self.good("train", "--x", "d.svm.gz", "--format", "libsvm", "-o", "m", "-q")
-        self.assertEqual(self.answer("inspect", "m")["preprocess"], "minmax")
-        self.assertGreater(self.answer("eval", "-m", "m", "--x", "d.svm.gz", "--format", "libsvm")["accuracy"], 0.95)
+        for options, preprocess in (([], "blend"), (["--tune", "off", "--force"], "minmax")):
+            self.good("train", "--x", "d.svm.gz", "--format", "libsvm", "-o", "m", "-q", *options)
+            self.assertEqual(self.answer("inspect", "m")["preprocess"], preprocess)
+            self.assertGreater(self.answer("eval", "-m", "m", "--x", "d.svm.gz", "--format", "libsvm")["accuracy"], 0.95)
 
     def test_libsvm_indices_from_zero(self):
         rows, labels = blobs(60)
