@@ -94,8 +94,8 @@ static inline double gamma_k(double k, double unit)
     return k * unit / (1 - k * unit);
 }
 
-/* Sums over the coordinates of a pair of rows, in double. Their own rounding is far below u; for double the caller adds
-   it. */
+/* Sums over the coordinates of a pair of rows, in double. The rounding of these sums is far below u of float; for
+   double the caller adds it. */
 typedef struct pair_sums {
     double sqdist;     /* |x - z|^2 */
     double sum, logs;  /* s = sum |x_k - z_k|^p in the kernel's norm, and sum |x_k - z_k|^p |log |x_k - z_k|^p| */

@@ -25,8 +25,8 @@ const types all_types[] = {
 };
 const int all_types_count = sizeof all_types / sizeof *all_types;
 
-/* Each size is 0 once. Others are near the sizes of micro-tiles (4, 6, 12, 16, 32), the tile of 240 centers, the chunk
-   of 960, the block of 512 rows. */
+/* Each size is 0 once. Other values are near the sizes of micro-tiles (4, 6, 12, 16, 32), the tile of 240 centers, the
+   chunk of 960, the block of 512 rows. */
 const shape all_shapes[] = {
     {0, 3, 2, 1},      {3, 0, 2, 2},     {3, 2, 0, 2},     {2, 3, 1, 0},     {1, 1, 1, 1},     {1, 2, 3, 1},
     {2, 1, 7, 3},      {3, 7, 13, 2},    {7, 13, 2, 1},    {13, 31, 5, 7},   {15, 11, 31, 5},  {16, 12, 32, 6},

@@ -54,10 +54,10 @@ typedef struct problem {
 } problem;
 
 problem *problem_make(const mercer_kernel *kernel, const types *t, const shape *s, int index, bool at_end);
-bool problem_inputs_intact(const problem *p); /* inputs and the padding between their rows are unchanged */
+bool problem_inputs_intact(const problem *p); /* whether inputs and their padding are unchanged */
 void problem_free(problem *p);
-/* Both return (cols) values that the caller frees: the column means; _origin: 0 for columns with only 0 and one other
-   value. */
+/* Both functions return (cols) values that the caller frees: the column means. _origin returns 0 in place of the mean
+   for columns with only 0 and one other value. */
 double *case_column_mean(const mercer_matrix *a);
 double *case_column_origin(const mercer_matrix *a);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Conformance: compares every backend of the registry, on every instruction set of this machine, with the scalar double
- * reference, for every kernel, element types and shapes. Prints, per kernel and types, the largest share of the allowed
- * error that each target used.
+ * reference, for every kernel, combination of element types, and shape. Prints, per kernel and types, the largest share
+ * of the allowed error that each target used.
  *
  *   conformance [--list] [--filter TEXT] [--backend NAME] [--verbose]      exit status 0 if nothing failed
  *

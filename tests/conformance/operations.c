@@ -8,7 +8,7 @@
 #include "support/data.h"
 #include "support/guard.h"
 
-#define LARGEST_FINITE_SHARE 1e9 /* used for "not finite" and for "must be exact but is not" */
+#define LARGEST_FINITE_SHARE 1e9 /* stands for "not finite" and for "must be exact but is not" */
 
 static double output_unit(mercer_dtype dtype)
 {
@@ -302,8 +302,8 @@ static double allowed_sum(const problem *p, int64_t i, int64_t j, const double *
     return error;
 }
 
-/* Check that each row found is the nearest up to the allowed error and the first one for ties, and that its distance is
-   right. */
+/* Check that each returned row is the nearest row up to the allowed error, that it is the first of equally near rows,
+   and that its distance is right. */
 static void compare_nearest(verdict *v, const problem *p, const char *what, const arithmetic *how,
                             const int32_t *nearest, const double *distances)
 {

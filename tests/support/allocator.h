@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An allocator that counts live blocks and can fail the n-th request. It fills memory with a mark, which shows reads of
+/* An allocator that counts live blocks and can fail the n-th request. It fills memory with a mark that reveals reads of
    uninitialized memory and writes past the end. */
 #ifndef MRC_TESTS_ALLOCATOR_H
 #define MRC_TESTS_ALLOCATOR_H
@@ -38,7 +38,7 @@ static inline void *test_allocate(void *user, size_t bytes, size_t alignment)
     size_t room = (bytes + unit) / unit * unit; /* at least one byte more than requested, for the mark */
     unsigned char *base = room > bytes ? aligned_alloc(unit, unit + room) : NULL;
     if (!base) return NULL;
-    memset(base + unit, TEST_MARK, room); /* shows the use of uninitialized memory: neither zero nor a number */
+    memset(base + unit, TEST_MARK, room); /* neither zero nor a valid number: reveals the use of uninitialized memory */
     ((test_block *)(void *)(base + unit))[-1] = (test_block){base, base + unit + bytes, room - bytes};
     self->live++;
     return base + unit;

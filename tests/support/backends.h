@@ -10,8 +10,8 @@
 
 typedef void (*backend_test)(mrc_backend *backend);
 
-/* Run the test on each instruction set, up to the machine's best, for which a backend has separate code. Skip a backend
-   whose device is missing. */
+/* Run the test for each backend, on every instruction set of this machine for which the backend has separate code. Skip
+   a backend whose device is missing. */
 static inline void for_each_backend(backend_test test)
 {
     for (int b = 0; mrc_backend_registry[b]; b++) {

@@ -20,7 +20,7 @@
 #include "core/context.h"
 #include "support/sanitized.h"
 
-/* MERCER_TEST=PATTERN runs only the tests with such a name; * and ? are wildcards. */
+/* MERCER_TEST=PATTERN runs only the tests whose name matches the pattern; * and ? are wildcards. */
 __attribute__((constructor)) static void check_choose_tests(void)
 {
     const char *pattern = getenv("MERCER_TEST");

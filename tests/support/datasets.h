@@ -34,7 +34,7 @@ static inline int close_datasets(void **state)
     return allocator.live != 0 || allocator.misused != 0;
 }
 
-/* Write a string or bytes to a file in the test's folder; return its path. */
+/* Write a string or bytes to a file in the test's folder; return the path of the file. */
 static inline const char *text_file(const char *name, const char *text)
 {
     const char *path = in_folder(name);
@@ -59,7 +59,7 @@ static inline const char *gzip_file(const char *name, const void *data, size_t c
     return path;
 }
 
-/* Write an NPY file to the folder from version, header text and data; return its path. */
+/* Write an NPY file with this version, header text and data to the folder; return the path of the file. */
 static inline const char *npy_file(const char *name, int version, const char *header, const void *data, size_t count)
 {
     static unsigned char all[1 << 17] = "\x93NUMPY";
@@ -135,7 +135,7 @@ static inline void assert_warning(const mercer_dataset_options *options, const c
 static inline void check_refused(const mercer_dataset_options *options, mercer_status status, const char *part,
                                  const char *file, int line)
 {
-    mercer_dataset *dataset = (mercer_dataset *)&allocator; /* not NULL: a failure must set it to NULL */
+    mercer_dataset *dataset = (mercer_dataset *)&allocator; /* not NULL: a failure must set the pointer to NULL */
     int64_t live = allocator.live;
     mercer_status got = mercer_dataset_open(&dataset, context, options);
     check_fails(context, got, status, part, "mercer_dataset_open", file, line);

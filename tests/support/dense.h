@@ -163,7 +163,7 @@ static inline void dense_eigen(dense matrix, double *values, dense vectors)
                     AT(vectors, k, i) = c * (x - t * y), AT(vectors, k, j) = c * (t * x + y);
                 }
             }
-        if (off <= 1e-17 * size) break; /* converges quadratically: the next sweep would change nothing */
+        if (off <= 1e-17 * size) break; /* quadratic convergence: another sweep would change nothing */
     }
     for (int64_t i = 0; i < n; i++) values[i] = AT(a, i, i);
     for (int64_t i = 0; i < n; i++) /* selection sort */
@@ -181,7 +181,7 @@ typedef struct spectrum {
     double top, bottom;
 } spectrum;
 
-/* Return the extreme eigenvalues of M^-1 A, both symmetric, M positive definite (no data: M = I). */
+/* Return the extreme eigenvalues of M^-1 A for symmetric A and M; M is positive definite (M without data: M = I). */
 static inline spectrum dense_spectrum(dense a, dense m)
 {
     int64_t n = a.rows;

@@ -146,7 +146,7 @@ static inline void fault_end(void)
     mrc_sys = fault.real;
 }
 
-/* Return the number of open descriptors, plus a constant. */
+/* Return the number of open descriptors plus a constant; only differences of this number are meaningful. */
 static inline int open_descriptors(void)
 {
     int count = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Second definitions of the kernel functions, for tests. Each of MRC_KERNELS (kernels/formulas.h) has one row here, in
- * one of two lists.
+ * Second definitions of the kernel functions, for tests. Each kernel of MRC_KERNELS (kernels/formulas.h) has one row in
+ * one of the two lists below.
  *
  * Functions of a distance: X(ID, wanted, slope, y, steps, factor, roundings)
  *   wanted     expected value, written differently and in long double, from s = sum |x_k - z_k|^p, r = s^(1/p), b,

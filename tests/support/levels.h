@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which backends of the registry are tested, and on which instruction sets. */
+/* Selects the backends of the registry and the instruction sets that tests use. */
 #ifndef MRC_TESTS_LEVELS_H
 #define MRC_TESTS_LEVELS_H
 

@@ -58,7 +58,7 @@ static inline void run_ranks(rank_thread *all, int ranks, duty work, void *user)
 static inline void free_ranks(rank_thread *all, int ranks, int first)
 {
     for (int i = 0; i < ranks; i++) {
-        int r = (first + i) % ranks; /* any order must work once the rank threads are joined */
+        int r = (first + i) % ranks; /* communicators may be freed in any order after the rank threads are joined */
         mercer_comm_free(all[r].comm);
         mercer_context_free(all[r].context);
     }

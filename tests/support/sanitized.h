@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Whether this build has a sanitizer or is for an emulated processor. Such builds take up to ten times as long, so
-   tests run only part of their grids of cases. Other builds run all cases. */
+/* Defines whether this build has a sanitizer or is for an emulated processor. Tests of such builds take up to ten times
+   as long, so they run only a part of their cases. Tests of other builds run all cases. */
 #ifndef MRC_TESTS_SANITIZED_H
 #define MRC_TESTS_SANITIZED_H
 

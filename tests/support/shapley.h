@@ -70,9 +70,9 @@ static inline void enumerate_interaction(const plain_sum *sum, const double *x, 
     }
 }
 
-/* Does the same as enumerate_values for a kernel exp(-rate sum_l |x_l - z_l|^power), where each feature is a player:
-   with a_l and b_l the factors of x and b, v(S and k) - v(S) summed over the sets of size s is (a_k - b_k) e_s, e_s the
-   coefficients of prod_{l != k} (b_l + a_l u). All terms are positive, so there is no cancellation. */
+/* Computes the values of enumerate_values for a kernel exp(-rate sum_l |x_l - z_l|^power), where each feature is a
+   player. With a_l and b_l the factors of x and b, v(S and k) - v(S) summed over the sets of size s is (a_k - b_k) e_s,
+   e_s the coefficients of prod_{l != k} (b_l + a_l u). All terms are positive, so there is no cancellation. */
 static inline void symmetric_values(const plain_sum *sum, double rate, double power, const double *x, const double *b,
                                     double share, double *values)
 {

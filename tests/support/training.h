@@ -99,7 +99,8 @@ static inline bool projects(const char *solver)
     return row && row->traits & MRC_USES_PROJECTOR;
 }
 
-/* Copy the report's plan, because the report outlives its model. Two copies exist: the next call but one reuses it. */
+/* Copy the report's plan, because the report outlives its model. There are two buffers: a copy is valid until the
+   second call after it. */
 static inline void keep_plan(mercer_report *report)
 {
     static mercer_plan kept[2];
@@ -182,7 +183,8 @@ static inline double rkhs_distance(dense k, dense a, dense b)
     return out;
 }
 
-/* Return (K_ZX W K_XZ + lambda K_ZZ)^-1 K_ZX W y for weights W (n, n) (no data: I). *normal, if not NULL: matrix. */
+/* Return (K_ZX W K_XZ + lambda K_ZZ)^-1 K_ZX W y for weights W (n, n) (W without data: I). *normal, if not NULL,
+   receives the matrix in parentheses. */
 static inline dense least_squares(const kernels *k, dense w, double lambda, dense *normal)
 {
     dense wk = w.a ? dense_times(false, false, w, k->xz) : dense_copy(k->xz);
@@ -199,7 +201,8 @@ static inline dense least_squares(const kernels *k, dense w, double lambda, dens
     return out;
 }
 
-/* Return I - Q on all samples: Q = sum_i (1 - t/lambda_i) e_i e_i', top q eigenpairs of K(X,X)/n, t the next value. */
+/* Return I - Q on all samples: Q = sum_i (1 - t/lambda_i) e_i e_i' over the top q eigenpairs of K(X,X)/n, where t is
+   the next eigenvalue. */
 static inline dense weights_of_preconditioner(const kernels *k, int64_t q)
 {
     int64_t n = k->xx.rows;

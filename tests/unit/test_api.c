@@ -127,8 +127,8 @@ static void test_shapes(void **state)
     reset(f, spec), f->diagonal.rows = 1, refuse(f, DIAGONAL, MERCER_ERROR_SHAPE, "D is 1 x 1");
 }
 
-/* Sizes whose products overflow int64_t, without memory to match: the calls must reject them before computing with
-   them. */
+/* Sizes whose products overflow int64_t, with buffers that are far too small: the calls must reject these sizes before
+   they compute. */
 static void test_enormous_empty_matrices(void **state)
 {
     fixture *f = *state;
@@ -239,7 +239,7 @@ static void test_large_products_in_double(void **state)
 static int fail_late(void *user, const mercer_kernel_block *block)
 {
     (void)block;
-    return ++*(int *)user >= 2; /* fails at the second block */
+    return ++*(int *)user >= 2; /* the callback fails at the second block */
 }
 
 static int fail_now(void *user, const mercer_kernel_block *block)
@@ -256,7 +256,7 @@ static void test_callbacks_that_fail(void **state)
         assert_succeeds(f->context,
                         mercer_kernel_from_callback(&f->kernel, f->context, (mercer_kernel_id)on, fail_now, NULL));
         refuse(f, ALL, MERCER_ERROR_CALLBACK, "callback");
-        int calls = 0; /* succeeds if everything fits into one block; otherwise it must report MERCER_ERROR_CALLBACK */
+        int calls = 0; /* success if all rows fit into one block; else the callback's error */
         f->kernel.callback = fail_late, f->kernel.callback_user = &calls;
         mercer_status status = mercer_kernel_diagonal(f->context, &f->diagonal, &f->kernel, &f->X);
         assert_int_equal(status, calls >= 2 ? MERCER_ERROR_CALLBACK : MERCER_OK);

@@ -165,7 +165,7 @@ static void test_flip(void **state)
         }
     }
     assert_that(llabs(flipped - N / 2) < 6 * sqrt(N) / 2, "%lld of %d mirrored", (long long)flipped, (int)N);
-    apply(self->context, &set, "flip", shape, 3, 0, 0); /* The same samples are mirrored again, which restores them. */
+    apply(self->context, &set, "flip", shape, 3, 0, 0); /* Mirroring the same samples again restores them. */
     for (int64_t i = 0; i < N * H * W * C; i++) assert_true(((double *)set.x.data)[i] == (double)(i % (H * W * C)));
     free_samples(&set);
 }
@@ -205,7 +205,7 @@ static void check_mixup(mercer_context *context, const char *spec, double alpha)
         }
         sum += share, squares += (share - 0.5) * (share - 0.5);
     }
-    double variance = 1 / (4 * (2 * alpha + 1)), kurtosis_bound = 1.0 / 16; /* Beta(a, a); (l - 1/2)^4 <= 1/16 */
+    double variance = 1 / (4 * (2 * alpha + 1)), kurtosis_bound = 1.0 / 16; /* of Beta(a, a); (l - 1/2)^4 <= 1/16 */
     assert_that(fabs(sum / N - 0.5) < 6 * sqrt(variance / N), "%s: mean share %g", spec, sum / N);
     assert_that(fabs(squares / N - variance) < 6 * sqrt(kurtosis_bound * variance * 4 / N),
                 "%s: variance %g, wanted %g", spec, squares / N, variance);

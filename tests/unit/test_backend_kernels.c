@@ -7,7 +7,7 @@
 
 enum { M = 3, P = 2, D = 2 };
 
-/* Needs no device: knows_kernel is answered by the host side. */
+/* This test needs no device, because knows_kernel is implemented by host code. */
 static void test_all_kernels_are_known(void **state)
 {
     (void)state;

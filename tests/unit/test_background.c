@@ -11,7 +11,7 @@
 enum { RING = 4 };
 
 typedef struct ring {
-    int64_t buffer[RING]; /* no lock on purpose: only the handshake prevents races between owner and thread */
+    int64_t buffer[RING]; /* without a lock: the handshake must prevent races */
     int64_t base;
     int64_t count; /* number of pieces done since the last reset */
     int slow;
@@ -57,7 +57,7 @@ static void test_nothing_runs_unasked(void **state)
     assert_int_equal(shared.count, 0);
     mrc_background_permit(background, 2);
     mrc_background_wait(background, 1);
-    mrc_background_permit(background, 1); /* less than already permitted: no effect */
+    mrc_background_permit(background, 1); /* fewer pieces than already permitted: no effect */
     mrc_background_reset(background, 10);
     assert_int_equal(shared.count, 2);
     mrc_background_permit(background, 11);

@@ -193,7 +193,7 @@ static void test_cells(void **state)
     (void)state;
     static const struct {
         const char *cells[COLUMNS];
-        double x[6]; /* number, its missing indicator, 4 levels of color */
+        double x[6]; /* features: number, missing indicator of the number, 4 levels of color */
         double day, flag, amount;
     } rows[] = {{{" 1.5 ", "red", "1.1.2000", "TRUE", "\xe2\x82\xac 1.234,5"}, {1.5, 0, 1, 0, 0, 0}, -100, 1, 1234.5},
                 {{"-1e1", "blue, dark", "10.04.2000 12:00", "false", "3"}, {-10, 0, 0, 1, 0, 0}, 0.5, 0, 3},

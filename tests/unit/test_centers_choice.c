@@ -92,7 +92,7 @@ static void test_draws(void **state)
     assert_int_equal(mrc_draw_row(sums, 6, 0.66), 1);
     assert_int_equal(mrc_draw_row(sums, 6, 0.67), 4);
     assert_int_equal(mrc_draw_row(sums, 6, 1 - 0x1p-53), 4);
-    assert_int_equal(mrc_draw_row(sums, 6, 1), 4); /* 1 if rounded up: never selects a row of weight 0 */
+    assert_int_equal(mrc_draw_row(sums, 6, 1), 4); /* 1 if rounded up; row 5 has weight 0 */
 }
 
 /* ---- Rejected input -------------------------------------------------------------------------------------------- */

@@ -84,7 +84,7 @@ static void test_preprocessed(void **state)
         mercer_center_options options = center_options(methods[m], 6);
         options.kernel = &kernel;
         assert_succeeds(bed, mercer_choose_centers_from(stored, &two, NULL, &options, NULL));
-        kernel.bandwidth = 10; /* same kernel matrix on the scaled samples, hence the same random draws */
+        kernel.bandwidth = 10; /* the kernel matrix is that of the scaled samples, so the random draws are the same */
         assert_succeeds(bed, mercer_choose_centers_from(stored, &one, scale, &options, NULL));
         kernel.bandwidth = 20;
         for (int64_t j = 0; j < P; j++)
@@ -96,7 +96,8 @@ static void test_preprocessed(void **state)
     mercer_preprocess_free(scale);
 }
 
-/* For a file larger than the memory limit a random part of its rows is used, and the limit holds. */
+/* For a file larger than the memory limit, the centers are chosen from a random part of its rows, and the limit holds.
+   */
 static void test_larger_than_memory(void **state)
 {
     (void)state;

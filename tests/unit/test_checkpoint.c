@@ -69,7 +69,7 @@ static run_result run_until(const task *self, mercer_train_options options, int 
     mercer_comm *comm = NULL;
     run_result out = {.report = {.struct_size = sizeof out.report}};
     options.progress = count_calls, options.progress_user = &watch;
-    options.progress_seconds = 1e-9; /* shorter than any step: a progress call at every step */
+    options.progress_seconds = 1e-9; /* shorter than any step, so every step calls the callback */
     options.checkpoint = keep ? path : NULL;
     options.checkpoint_note = "note";
     if (resume)
@@ -102,7 +102,7 @@ static void assert_same(dense a, dense b, const char *what, int64_t where)
         fail_msg("%s stopped at %lld: other weights", what, (long long)where);
 }
 
-/* A checkpoint is also a model file: that of the model when it was written. */
+/* A checkpoint is also a model file, with the model at the time of writing. */
 static void assert_saved(dense weights, const char *what, int64_t where)
 {
     mercer_model *saved;
@@ -125,7 +125,8 @@ static void check_solver(const task *self, mercer_train_options options, int64_t
     for (int64_t at = 1; at < whole.calls; at += stride) {
         run_result part = run_until(self, options, 2, false, at, true);
         assert_int_equal(part.stopped, 2);
-        if (strcmp(options.solver, "cg") == 0) assert_saved(part.weights, what, at); /* others project at the end */
+        /* Solvers other than cg project at the end, which changes the weights. */
+        if (strcmp(options.solver, "cg") == 0) assert_saved(part.weights, what, at);
         run_result rest = run_until(self, options, 1, true, 0, false);
         assert_int_equal(rest.stopped, 0);
         assert_same(whole.weights, rest.weights, what, at);
@@ -331,7 +332,7 @@ static void test_spectrum(void **state)
         assert_true(values[i] > 0 && (i == 0 || values[i] <= values[i - 1]));
         sum += values[i];
     }
-    assert_true(sum <= 1 + 1e-6); /* bound: the trace of K / s for a kernel with K(x, x) = 1 */
+    assert_true(sum <= 1 + 1e-6); /* at most the trace of K / s, which is 1 because K(x, x) = 1 */
     mercer_trainer_free(trainer);
     mercer_source_free(&source);
     mercer_model_free(model);
@@ -428,7 +429,7 @@ static void test_tampered(void **state)
     assert_succeeds(context, go_on(&self, options, other));
     for (size_t i = 0; i < sizeof state_names / sizeof *state_names; i++)
         for (damage what = DROPPED; what <= NOT_FINITE; what++) {
-            if (what == NOT_FINITE && (i == 1 || i == 2)) continue; /* bytes; some numbers are NaN until known */
+            if (what == NOT_FINITE && (i == 1 || i == 2)) continue; /* bytes; numbers that may be NaN */
             write_again(path, other, &(tampering){state_names[i], .what = what});
             mercer_status status = go_on(&self, options, other);
             const char *message = mercer_last_error(context);
@@ -481,8 +482,8 @@ static void test_tampered(void **state)
     task_close(&self);
 }
 
-/* A checkpoint whose plan has another value: the message names the value. Threads and budget belong to the checkpoint,
-   so they are only refused if no training has them. */
+/* If a value of the plan differs, the checkpoint is refused with a message that names the value. Threads and budget are
+   read from the checkpoint, so they are refused only if they are invalid for any training run. */
 static void test_other_plans(void **state)
 {
     (void)state;
@@ -511,7 +512,7 @@ static void test_other_plans(void **state)
         write_again(path, other, &(tampering){"state.plan", .set = set_number, .to = values[i].to});
         assert_fails(context, go_on(&self, options, other), values[i].status, values[i].says);
     }
-    number_at = 2; /* the solver's last letter, and the first of the projector's */
+    number_at = 2; /* changes the last letter of the solver's name and the first letter of the projector's name */
     write_again(path, other, &(tampering){"state.names", .set = set_letter, .to = '3'});
     assert_fails(context, go_on(&self, options, other), MERCER_ERROR_MISMATCH, "solver ep3*ep4");
     number_at = 16;

@@ -57,7 +57,7 @@ static void test_cifar10(void **state)
     check_pixels(data, 0, 4);
     assert_classes(data, "0 7 9", (int32_t[]){1, 0, 2, 1});
     mercer_dataset_free(data);
-    options.first = 1, options.rows = 2; /* one record of each file */
+    options.first = 1, options.rows = 2; /* one record from each file */
     data = open_with(&options);
     check_pixels(data, 1, 2);
     assert_classes(data, "0 9", (int32_t[]){0, 1});

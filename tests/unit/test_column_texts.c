@@ -52,7 +52,7 @@ static void test_several_files(void **state)
     char found[512], pattern[256];
     text_file("part-1.csv", "id,x\na,1\nb,2\n");
     text_file("part-2.csv", "c,3\n");
-    text_file("part-10.csv", "\"id\", x\nd,4\ne,5\n"); /* the same names */
+    text_file("part-10.csv", "\"id\", x\nd,4\ne,5\n"); /* this file repeats the column names */
     snprintf(pattern, sizeof pattern, "%s", in_folder("part-*.csv"));
     mercer_dataset_options options = options_of(pattern);
     read_all(&options, "id", found);

@@ -84,7 +84,7 @@ static void test_row_numbers(void **state)
 {
     (void)state;
     char text[8192];
-    for (int first = 0; first < 4; first++) { /* ids from 0, 1, 2; 3: from 1, some rows lack a target */
+    for (int first = 0; first < 4; first++) { /* 3: from 1, some rows lack a target */
         char *at = text + sprintf(text, "id,a,y\n");
         for (int i = 0; i < ROWS; i++) {
             int id = first == 3 ? i + 1 : i + first;
@@ -116,7 +116,7 @@ static void test_columns_without_names(void **state)
 {
     (void)state;
     static const char *const headers[] = {"", "y,,a,c,b\n", "y,,a,1,b\n"};
-    static const char *const options_of[] = {"1", "1", "-4"}; /* -4: the index "1" would mean the column of that name */
+    static const char *const options_of[] = {"1", "1", "-4"}; /* -4, because "1" is a name */
     char text[8192];
     for (int h = 0; h < 3; h++) {
         char *at = text + sprintf(text, "%s", headers[h]);

@@ -63,7 +63,7 @@ static void test_models_keep_names(void **state)
                  "model has 2 outputs");
     assert_fails(NULL, mercer_model_set_names(NULL, MERCER_NAMES_FEATURES, abc, 3), MERCER_ERROR_ARGUMENT, "model");
     assert_fails(NULL, mercer_model_set_names(NULL, MERCER_NAMES_TARGETS, abc, 1), MERCER_ERROR_ARGUMENT, "model");
-    assert_names(model_info(loaded).feature_names, "a b c"); /* rejected names leave the old ones in place */
+    assert_names(model_info(loaded).feature_names, "a b c"); /* rejected names do not replace the old names */
     assert_succeeds(context, mercer_model_set_names(loaded, MERCER_NAMES_FEATURES, NULL, 0));
     assert_null(model_info(loaded).feature_names);
     mercer_model_free(model), mercer_model_free(loaded);
@@ -78,7 +78,7 @@ static void test_match(void **state)
                              *const hole[] = {"a", NULL};
     mercer_model *model = model_of(3, 1);
     int64_t columns[3] = {7, 7, 7};
-    /* Without names on one side, columns match by position. */
+    /* If the model or the table has no names, columns match by position. */
     assert_succeeds(context, mercer_model_match(model, columns, mixed, 3));
     assert_true(columns[0] == 0 && columns[1] == 1 && columns[2] == 2);
     assert_succeeds(context, mercer_model_set_names(model, MERCER_NAMES_FEATURES, abc, 3));

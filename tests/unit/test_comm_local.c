@@ -16,7 +16,7 @@
 
 /* ---- Exchanges ---------------------------------------------------------------------------------------------- */
 
-/* Return the number of bytes that rank a sends to rank b. The values of the bytes vary, see value_of. */
+/* Return the number of bytes that rank a sends to rank b. value_of returns the values of these bytes. */
 static int64_t size_of(int a, int b, int64_t scale)
 {
     return (int64_t)((a * 7 + b * 3) % 5) * scale;
@@ -85,7 +85,7 @@ typedef struct sum_case {
     int shards;
     int64_t elements;
     mercer_dtype dtype;
-    char *wanted; /* expected sum: the bytes that virtual shards yield */
+    char *wanted; /* expected sum, as computed with virtual shards */
 } sum_case;
 
 /* Create `count` parts from shard `first` on, with values of very different sizes so that the order of additions
@@ -267,7 +267,8 @@ static int come_late(mrc_comm *comm, mercer_context *context, void *user)
     double took = mrc_seconds() - start;
     if (comm->rank != 2) pthread_barrier_wait(given_up);
     if (status != MERCER_ERROR_COMM) return 1;
-    /* The late rank gets the message of the first rank that left or, if none has left yet, that it was given up. */
+    /* The late rank gets the message of the first rank that left. If no rank has left yet, the message reports that the
+       other ranks no longer wait for it. */
     if (comm->rank == 2 && mentions(mercer_last_error(context), "this one")) return 0;
     if (!mentions(mercer_last_error(context), "rank 2 ")) return 2;
     if (comm->rank == 2) return 0;

@@ -438,6 +438,6 @@ int main(void)
         cmocka_unit_test(test_log),          cmocka_unit_test(test_query),
         cmocka_unit_test(test_deferred),     cmocka_unit_test(test_errors_of_threads_and_contexts),
     };
-    unsetenv("MERCER_ISA"); /* the tests select the instruction set themselves */
+    unsetenv("MERCER_ISA"); /* MERCER_ISA must not override the instruction sets that the tests select */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

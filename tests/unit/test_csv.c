@@ -93,7 +93,7 @@ static void test_header_detection(void **state)
                  {"0,1,label\n5.1,3.5,setosa\n4.9,3.0,other\n", "label", 2},
                  {"0,1,label\n5.1,3.5,setosa\n4.9,3.0,other\n", "2", 2},
                  {"0,1,kind\n5.1,3.5,setosa\n4.9,3.0,other\n", "kind", 2}, /* the requested target names it: a header */
-                 {"1,2,y\n3,4,n\n", "2", 2},                               /* y and n: classes yes and no, no header */
+                 {"1,2,y\n3,4,n\n", "2", 2},                               /* y and n are classes: no header */
                  {"x1,x2,y\n3,4,n\n", "2", 1},
                  {"1,2,3\n3,4,3\n", "-1", 2}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -365,7 +365,7 @@ static void test_slices_and_memory(void **state)
     options.rows = 3;
     assert_refused(&options, MERCER_ERROR_SHAPE, "it has 4");
     options.first = options.rows = 0;
-    options.memory = 63; /* one less than 4 rows of 4 bytes, plus 12 bytes per target */
+    options.memory = 63; /* the limit is one byte less than 4 rows of 4 bytes plus 12 bytes per target */
     assert_refused(&options, MERCER_ERROR_MEMORY, "x.csv: needs 64 more");
     assert_refused(&options, MERCER_ERROR_MEMORY, "x.csv: *64 *63 *npy");
     options.memory = 64;
@@ -407,7 +407,7 @@ static void test_target_files(void **state)
     mercer_dataset_free(data);
     options = data_options(in_folder("x.csv"), text_file("y.txt", "a\nb\nc\n"));
     options.first = 1;
-    data = open_with(&options); /* options.first applies to both files */
+    data = open_with(&options); /* options.first applies to the file of samples and to the file of targets */
     assert_samples(data, 2, 2, (double[]){3, 4, 5, 6});
     assert_classes(data, "b c", (int32_t[]){0, 1});
     mercer_dataset_free(data);

@@ -199,7 +199,7 @@ static void test_read(void **state)
     assert_true(x[0] == 7 && x[1] == 8 && x[2] == 1 && x[5] == 8);
     assert_true(y[0] == 0 && y[2] == 1 && y[4] == 1 && y[3] == 0 && y[8] == 1);
     assert_true(labels[0] == 2 && labels[1] == 1 && labels[2] == 2);
-    X = mrc_view(wide, 2, 2, MERCER_F64); /* converted to another type, from row 1 on */
+    X = mrc_view(wide, 2, 2, MERCER_F64); /* rows from row 1 on, converted to another type */
     assert_succeeds(context, mercer_dataset_read(data, &X, NULL, labels, NULL, NULL, 1));
     assert_true(wide[0] == 3 && wide[3] == 6 && labels[0] == 0 && labels[1] == 1);
     mercer_preprocess *scale;
@@ -256,7 +256,7 @@ static void test_read_refusals(void **state)
     mercer_dataset_free(data);
 }
 
-/* Synthetic samples support the same functions: reading, writing and fingerprints. */
+/* Synthetic datasets also support reading, writing and fingerprints. */
 static void test_synthetic(void **state)
 {
     (void)state;

@@ -146,7 +146,7 @@ static void test_range_of_files(void **state)
                           Y = mercer_matrix_view(y, rows, 1, MERCER_F64);
             for (int64_t n = 1; mrc_dataset_range(&range, whole, first, rows) != MERCER_OK || n < 4; n++) {
                 mercer_dataset_free(range);
-                allocator.fail_at = allocator.requests + n; /* of the dataset or its two lists of parts */
+                allocator.fail_at = allocator.requests + n; /* 3 allocations: dataset, two lists */
                 assert_int_equal(mrc_dataset_range(&range, whole, first, rows), MERCER_ERROR_MEMORY);
                 allocator.fail_at = 0;
                 assert_null(range);

@@ -144,7 +144,7 @@ static void eigen_order_on(mrc_backend *backend)
     assert_succeeds(backend->context, backend->ops->eigen_top(backend, &view, 3, values, &v));
     assert_true(values[0] == 4 && values[1] == 3 && values[2] == 2);
     assert_true(vectors[7 * 3 + 0] == 1 && vectors[5 * 3 + 1] == 1 &&
-                vectors[3 * 3 + 2] == 1); /* 7 * 5 mod 9 = 8, the largest, and so on */
+                vectors[3 * 3 + 2] == 1); /* 7 * 5 mod 9 = 8 is the largest */
 }
 
 /* ---- Cholesky and triangular systems ------------------------------------------------------------------------- */

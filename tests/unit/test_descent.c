@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Descents of the held-out error: gradients against finite differences in every hyperparameter, on every backend; draws
- * that keep units apart; steps that are rejected.
+ * Descents of the held-out error: gradients against finite differences in every hyperparameter, on every backend;
+ * random splits that never divide a group of rows; steps that are rejected.
  */
 #include "support/backends.h"
 #include "support/datasets.h"
@@ -131,8 +131,8 @@ static void test_gradient(void **state)
     for_each_backend(compare_gradients);
 }
 
-/* Kernel values of floats are rounded, so a smooth kernel with a large bandwidth has eigenvalues below zero. The equations
-   are solved nevertheless; otherwise a descent would reject every step. */
+/* Kernel values of floats are rounded, so a smooth kernel with a large bandwidth has eigenvalues below zero. The
+   equations must be solved nevertheless, because otherwise a descent would reject every step. */
 static void solve_rounded(mrc_backend *backend)
 {
     enum { ALL = 300, TRAIN = 200, Z = 150 };
@@ -176,8 +176,9 @@ static int take_error(void *user, int step, double error)
     return 0;
 }
 
-/* Draws with a unit that has nearly all rows: its rows are never on both sides. Targets are noise, which a small
-   ridge interpolates: a draw with training rows on its held-out side has an error far below 1. */
+/* Random splits where one unit (group) has nearly all rows: rows of a unit are never on both sides of a split. Targets
+   are noise, which a small ridge interpolates: a draw with training rows on its held-out side has an error far below 1.
+   */
 static void test_large_unit(void **state)
 {
     enum { UNITS = 3, MANY = 200, FEATURES = 5 };

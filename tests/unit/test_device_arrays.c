@@ -204,7 +204,8 @@ static void predictions_of(mercer_context *context, mercer_model *model, const m
         same_bits(context, &on_device, &f);
         double value = mrc_load(&f, 17, 1);
         assert_succeeds(context, mercer_model_predict(model, &one, &x_one));
-        /* One row may use another kernel: 2 (P + D) roundings to float of sums of at most 0.04 P, times the scale. */
+        /* A product of a single row may use different code: 2 (P + D) roundings to float of sums of at most 0.04 P,
+           times the scale. */
         double bound = 2 * (P + D) * 0x1p-24 * (0.04 * P + 2) * 3;
         assert_that(fabs(mrc_load(&one, 0, 1) - value) <= bound, "%g, not %g", mrc_load(&one, 0, 1), value);
         assert_succeeds(context, mercer_model_classify(model, labels, x));
@@ -228,7 +229,8 @@ static void predictions(mercer_context *context)
     mercer_matrix shifts = mrc_view(shift, C, 1, MERCER_F64);
     int64_t before = context->bytes_now;
     assert_succeeds(context, mercer_kernel_parse(&kernel, context, "gaussian:bandwidth=4"));
-    for (int kind = 0; kind < 5; kind++) { /* plain, units, + preprocessing, + target curve, + ranks */
+    /* 0: a plain model; 1: with target units; 2 to 4: with target units and standardize, a target curve or ranks. */
+    for (int kind = 0; kind < 5; kind++) {
         mercer_model *model;
         assert_succeeds(context, mercer_model_create(&model, context, NULL, &kernel, &z, C, MERCER_F32));
         mercer_matrix w = model_info(model).weights;

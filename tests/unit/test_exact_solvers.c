@@ -76,7 +76,7 @@ static void test_zero_labels(void **state)
     for (int k = 0; k < EXACT_SOLVERS; k++) {
         bench self;
         open_bench(&self, &data, 1, MERCER_F64, false);
-        data_fill_normal(&self.alpha, (mrc_rng){6, 1}, 0, 1); /* random start: cg must reach 0 from anywhere */
+        data_fill_normal(&self.alpha, (mrc_rng){6, 1}, 0, 1); /* random start: cg must reach 0 from any weights */
         assert_succeeds(&self.context, exact_solvers[k].call(&self.exact, &self.alpha));
         for (int64_t i = 0; i < P * C; i++) assert_true(((double *)self.alpha.data)[i] == 0);
         close_bench(&self);
@@ -169,7 +169,7 @@ static void test_noiseless(void **state)
 {
     (void)state;
     problem data = make_problem(N, P, C, MERCER_F64);
-    reference ref = solve_reference(&data); /* used for K and the condition; its alpha defines the noiseless targets */
+    reference ref = solve_reference(&data); /* for K and its condition; its alpha defines the targets */
     mercer_matrix f = predictions(&ref.k, &ref.alpha);
     free(data.y.data);
     data.y = f;

@@ -44,7 +44,7 @@ static void test_one_ulp_and_equal_bits(void **state)
     (void)state;
     const uint32_t minus_infinity = 0xff800000u;
     const uint64_t step = getenv("MERCER_TEST_LONG") ? 1 : 101;
-    /* The scalar build calls a library function for each fma and is slow, so it runs only a tenth of the batches. */
+    /* Scalar code calls a library function for each fma and is slow, so its test runs only a tenth of the batches. */
     uint64_t batches = 0;
     uint32_t worst = 0;
     static float input[BATCH], best[BATCH], other[BATCH];
@@ -56,7 +56,8 @@ static void test_one_ulp_and_equal_bits(void **state)
         memcpy(best, input, sizeof best);
         map_exp(mrc_isa_best(), best);
         for (int i = 0; i < BATCH; i++) {
-            /* exp in double is accurate to 1 ulp of double; rounded to float it is correct except next to ties. */
+            /* exp in double is accurate to 1 ulp of double, so the value rounded to float is the correctly rounded
+               result except next to ties. */
             uint32_t right = to_bits((float)exp((double)input[i])), got = to_bits(best[i]);
             uint32_t off = right > got ? right - got : got - right;
             if (off > 1) fail_msg("exp(%a) = %a, off by %u ulp", (double)input[i], (double)best[i], off);

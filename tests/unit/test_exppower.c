@@ -56,7 +56,7 @@ static uint64_t fill(float *input, uint64_t from, uint64_t end, uint64_t step)
 
 /* ---- Elementary functions ---------------------------------------------------------------------------------------- */
 
-/* Compile for FMA: without it every fma is a library call. The inlined functions are bitwise identical either way. */
+/* Compile for FMA: without it every fma is a library call. Results are bitwise identical with and without this flag. */
 #if defined(__x86_64__) && defined(__GNUC__)
 #define FAST __attribute__((target("avx2,fma")))
 static bool fast(void)
@@ -154,7 +154,7 @@ static double check_value(const char *spec, const mrc_map *map, float s, float g
 static void test_kernels(void **state)
 {
     (void)state;
-    /* Some of the bandwidths make a s overflow or vanish for some floats s. */
+    /* Some bandwidths make the product a s overflow or underflow to 0 for some floats s. */
     static const char *const specs[] = {"exppower:bandwidth=1,gamma=0.4",      "exppower:bandwidth=10,gamma=1.3",
                                         "exppower:bandwidth=0.03,gamma=2",     "exppower:bandwidth=1e15,gamma=0.4",
                                         "exppower:bandwidth=1e-15,gamma=0.4",  "exppower-l1:bandwidth=3,gamma=0.7",

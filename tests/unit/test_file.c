@@ -111,7 +111,7 @@ static void test_threads_with_one_name(void **state)
     remove(path);
 }
 
-/* Files can be written under names of any valid length. */
+/* A file can be written under a name of any valid length. */
 static void test_longest_name(void **state)
 {
     (void)state;
@@ -283,7 +283,7 @@ static void test_calls(void **state)
     write_bytes(path, "old", 3);
     error_of_call = EEXIST, mrc_sys.open = refuse_new;
     assert_fails(context, write_file(path), MERCER_ERROR_IO, "File exists");
-    assert_int_equal(open_calls, 100); /* 100 temporary names are tried before an error */
+    assert_int_equal(open_calls, 100); /* 100 temporary names are tried before the call fails */
     error_of_call = EROFS, mrc_sys.open = refuse_new, open_calls = 0;
     assert_fails(context, write_file(path), MERCER_ERROR_IO, "Read-only");
     assert_int_equal(open_calls, 1);

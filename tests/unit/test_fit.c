@@ -360,8 +360,9 @@ static void test_temperature_minimizes_the_loss(void **state)
                  "temperature");
 }
 
-/* Labels that are drawn from known probabilities of scores f and 1 - f give back the curvature within a factor of 4, and
-   a log loss that is at most the truth's. Few rows, separable classes and straight scores give none. */
+/* Labels are drawn from known probabilities of scores f and 1 - f. Calibration must find the curvature within a factor
+   of 4, and its log loss must not exceed that of the known probabilities. For few rows, separable classes and scores
+   that need no curvature, calibration must choose none. */
 static void test_curvature_is_recovered(void **state)
 {
     (void)state;
@@ -544,9 +545,9 @@ static void test_targets_far_from_zero(void **state)
     mercer_dataset_free(data);
 }
 
-/* A kernel matrix of rank D: in float, conjugate gradients may end far from the optimum, depending on the rounding of
-   the BLAS library; a warning must then be recorded. In double, with a rough kernel or a direct solver the fit must be
-   good. */
+/* The kernel matrix has rank D. In float, conjugate gradients may end far from the optimum, depending on the rounding
+   of the BLAS library; a warning must then be recorded. In double, with a rough kernel or with a direct solver, the fit
+   must be good. */
 static void test_cg_of_a_singular_kernel(void **state)
 {
     (void)state;

@@ -199,9 +199,10 @@ static mercer_metrics metrics_of(const mercer_evaluation *evaluation)
     return found;
 }
 
-/* Targets and classes that no feature explains: a model that interpolates them is perfect on its training rows, and the
-   score of held-out rows shows that it learned nothing. Without a relation to the targets, the expected R2 is at most
-   0, with a standard deviation of about 2 / sqrt(N) = 0.16; accuracy has 0.5 / sqrt(N) = 0.04 around 0.5. */
+/* No feature explains the targets or classes of this test. A model that interpolates them is perfect on its training
+   rows, and the score of held-out rows must show that the model has learned nothing. Without a relation to the targets,
+   the expected R2 is at most 0, with a standard deviation of about 2 / sqrt(N) = 0.16; accuracy has 0.5 / sqrt(N) =
+   0.04 around 0.5. */
 static void test_scores_are_of_rows_held_out(void **state)
 {
     (void)state;
@@ -233,7 +234,7 @@ static void test_scores_are_of_rows_held_out(void **state)
     }
 }
 
-/* No rows of large data are held out for a score, and no further models are trained. */
+/* For large data, no rows are held out for a score, and no models are trained for cross-validation. */
 static void test_large_data_are_not_split(void **state)
 {
     (void)state;

@@ -156,7 +156,7 @@ static void test_bound(void **state)
                         i, growth, expected);
             free(alpha.a);
         }
-        /* A bound that does not depend on the centers. */
+        /* lambda_max(M) <= n t, a bound that does not depend on the centers. */
         double free_bound = (double)self->n * self->system.tail;
         assert_that(self->mu.top <= free_bound * (1 + 1e-9), "lambda_max %g, n t %g", self->mu.top, free_bound);
         free(limit.a);
@@ -221,7 +221,7 @@ static void test_noise(void **state)
     double second = trace - trace_of_product(square, mixed), slack = 4 * allowed * sqrt(first * 2 * N) + 1e-9 * trace;
     assert_that(fabs(variance - first) <= slack && fabs(first - second) <= 1e-9 * trace && slack < 1e-3 * first,
                 "variance %.12g, tr(A^-2 ..) %.12g, tr(A^-1) - .. %.12g", variance, first, second);
-    assert_true(fabs(N - trace_of_product(square, mixed) - first) > 0.1 * first); /* not n in place of tr(A^-1) */
+    assert_true(fabs(N - trace_of_product(square, mixed) - first) > 0.1 * first); /* n in place of tr(A^-1) is wrong */
     free(star.a), free(clean.a), free(limit.a), free(alpha.a), free(inverse.a), free(unit.a), free(square.a);
     free(outer.a), free(mixed.a);
     close_bench(self);

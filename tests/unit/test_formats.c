@@ -89,7 +89,8 @@ static void test_unknown_names(void **state)
     refused_with_names(&options, MERCER_ERROR_FORMAT, "format*: ", true, " or ", "");
 }
 
-/* Random bytes, on their own or after the beginning of a valid file, are either read or rejected by file name. */
+/* Random bytes, on their own or after the beginning of a valid file, are either read or rejected with a message that
+   names the file. */
 static void test_any_bytes(void **state)
 {
     (void)state;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Missing numbers: imputed from the other values of their row; the same for new tables and for model files. */
+/* Missing numbers are imputed from the other values of their row, in the training table, in new tables and after
+   loading a model file. */
 #include "support/datasets.h"
 
 #include "support/info.h"
@@ -101,7 +102,8 @@ static void fill_plainly(double *cells, double mean[NUMBERS], double deviation[N
 static void test_missing_values(void **state)
 {
     (void)state;
-    /* Feature indices: each is followed by its missing flag, b also by three words */
+    /* Indices of the number features. The missing flag follows each number; after that of b there are three levels of
+       words. */
     static const int places[NUMBERS] = {0, 2, 7, 9};
     double cells[GAP_ROWS * NUMBERS], given[GAP_ROWS * NUMBERS], mean[NUMBERS], deviation[NUMBERS];
     char *text = gappy_table(cells);

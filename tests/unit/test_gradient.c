@@ -185,7 +185,7 @@ enum { ROWS = 70, CENTERS = 300, FEATURES = 11, OUTPUTS = 3 };
  *   sums      (p + 4) u sum_j t_j (|x| + |z_j|): p terms in any order, the weight's product, s x and the difference
  *   slopes    r^2 is off by (d + 3) u (|x|^2 + |z|^2) unless the pair is near, and then by (d + 3) u r^2; psi changes
  *             by at most (2 + r / b) times the relative change of r, plus 8 u of its own: sum_j t_j (|x| + |z|) of that
- * The points keep |x|^2 + |z|^2 <= 2^20 r^2 for pairs that are not near.
+ * For pairs that are not near, the points of this test have |x|^2 + |z|^2 <= 2^20 r^2.
  */
 static double allowed(const mercer_kernel *slope, const mercer_matrix *x, int64_t i, const mercer_matrix *z,
                       const mercer_matrix *alpha, int64_t l)

@@ -59,7 +59,7 @@ static void test_found(void **state)
     mercer_context context = {.threads = 2, .isa = MRC_ISA_SCALAR};
     mrc_backend *backend = NULL;
     assert_succeeds(&context, mrc_backend_create(&backend, &context, "cpu"));
-    ((mrc_cpu *)backend->state)->uk.group_cost = 2; /* the vector code's value, on machines of any instruction set */
+    ((mrc_cpu *)backend->state)->uk.group_cost = 2; /* as in vector code, on any machine */
     mercer_matrix x = table(ROWS, 1, MERCER_F32), z = table(CENTERS, 2, MERCER_F32);
     const int64_t whole = 9 + 3 + 3; /* 9 numbers; values and feature indices of 3 groups */
     assert_int_equal(depth_of(backend, "laplace-l1:bandwidth=5", &x, &z), whole);
@@ -71,7 +71,8 @@ static void test_found(void **state)
     data_store(&x, 77, 5, 9); /* A level with a second value: sums of differences treat that feature as a number. */
     for (int64_t k = 2; k < 32; k++) data_store(&x, 77, k, k == 5 ? 9 : 0);
     assert_int_equal(depth_of(backend, "laplace:bandwidth=5", &x, &z), whole);
-    /* A number and a group more: the group splits into 3 levels, the feature with two values, and 26 levels. */
+    /* The packed rows have a number and a group more: the group is split into 3 levels, the feature with two values,
+       and 26 levels. */
     assert_int_equal(depth_of(backend, "laplace-l1:bandwidth=5", &x, &z), whole + 3);
     for (int64_t k = 2; k < 32; k++) /* a row with two levels: the second starts a new group */
         data_store(&z, 200, k, k == 5 || k == 20 ? 1 : 0);

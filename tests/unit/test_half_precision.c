@@ -75,7 +75,7 @@ static void test_products(void **state)
     mercer_context_free(gpu), mercer_context_free(cpu);
 }
 
-/* The transposed product with the same cached block and more columns than one product takes. */
+/* The transposed product with the same cached block, and with more columns than a single product supports. */
 static void check_wide_transpose(mercer_context *gpu, mercer_context *cpu, const mrc_pair *pair,
                                  const mrc_cached_block *kept)
 {
@@ -107,8 +107,9 @@ static void check_short_weights(mercer_context *gpu, const mrc_pair *pair, const
     free(both.data), free(one.data);
 }
 
-/* F = K W and H = K' G with a cache for none, some or all of K, Z packed beforehand or not, few and many outputs,
-   against the CPU. Also H of a rounded G, which does not depend on how it is multiplied. */
+/* Compares F = K W and H = K' G with the CPU: with a cache for none, some or all of K, with Z packed in advance or not,
+   with few and many outputs. Also compares H for a rounded G, whose result does not depend on the algorithm of the
+   product. */
 static void test_cached_products(void **state)
 {
     (void)state;

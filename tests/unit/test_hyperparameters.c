@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The hyperparameters of a fit: which fits search, effort and budget, that given values are not changed, interrupted
- * and resumed searches, the same bytes for any number of threads, and odd tables, which give a model or an error, never
- * NaN.
+ * and resumed searches, the same bytes for any number of threads, and degenerate tables, which give a model or an
+ * error, never NaN.
  */
 #include "support/datasets.h"
 
@@ -476,7 +476,7 @@ static void test_small_budget(void **state)
 
 /* ---- Checkpoints ------------------------------------------------------------------------------------------------- */
 
-/* stage in which to stop; stop_at: number of the progress call in that stage that stops, 0 for never */
+/* stage in which to stop; stop_at: number of the progress call in this stage that stops the fit, 0: never */
 static const char *stop_stage;
 static int stop_at, seen;
 
@@ -532,7 +532,7 @@ static void test_resumed(void **state)
         stop_at = stop;
         assert_fails(context, fit_from((checkpointed){.to = path}, &model), MERCER_ERROR_CALLBACK, "search");
         assert_null(model);
-        if (stop % 5 == 0) { /* stop a second time */
+        if (stop % 5 == 0) { /* stop the resumed fit, too */
             stop_at = 1;
             assert_int_equal(fit_from((checkpointed){.from = path, .to = path}, &model), MERCER_ERROR_CALLBACK);
         }
@@ -593,7 +593,7 @@ static void change(const char *from, const char *to, const char *name, int64_t r
     mrc_tensor_file_close(file);
 }
 
-/* Checkpoints of other options, and values that no search writes, are refused. */
+/* Checkpoints that were written with other options, or contain values that no search writes, are refused. */
 static void test_refused_checkpoints(void **state)
 {
     (void)state;

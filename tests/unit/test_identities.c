@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What training must converge to, and which training runs must be identical. Everything in double, through the public
+ * The fixed points of training, and pairs of training runs that must be identical; all tests use double and the public
  * API.
  *
  * Fixed points. A full-batch step with exact projection is  e <- (I - eta K_ZZ^-1 A) e  for the error e of the weights,
@@ -214,7 +214,8 @@ static void test_corners_coincide(void **state)
     task_close(&t);
 }
 
-/* With Z = X, the direct update of EigenPro 2 equals exact projection. Compared after 1, 2, ... epochs. */
+/* With Z = X, the direct update of EigenPro 2 equals exact projection. The weights are compared after 1, 2, ... epochs.
+   */
 static void test_projection_onto_samples(void **state)
 {
     (void)state;
@@ -254,8 +255,8 @@ static void test_first_steps(void **state)
         dense alpha = train(&t, &options, &report), kzx = dense_times(true, false, k.xz, k.y);
         dense step = i == 0 ? dense_copy(k.y) : i == 1 ? dense_solve(k.zz, kzx) : dense_copy(kzx);
         double rule = 0.95 * 2 / (1 + (N - 1) * dense_spectrum(k.xx, (dense){0}).top / N);
-        /* The rule for gd uses the largest eigenvalue of K_ZX K_XZ by power iteration, which is never above it, with a
-           margin of 1.1. */
+        /* The step rule of gd uses an estimate of the largest eigenvalue of K_ZX K_XZ, with a margin of 1.1. The
+           estimate comes from power iteration, which never exceeds the eigenvalue. */
         if (i == 2) {
             dense normal = dense_times(true, false, k.xz, k.xz);
             double top = dense_spectrum(normal, (dense){0}).top;

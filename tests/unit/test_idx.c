@@ -141,7 +141,7 @@ static void test_lying_headers(void **state)
     assert_refused(&options, MERCER_ERROR_FORMAT, "not an IDX file");
 }
 
-/* A file without a known extension is recognized as IDX by its first four bytes, provided that sizes follow them. */
+/* A file without a known extension is recognized as IDX by its first four bytes if valid sizes follow. */
 static void test_recognized(void **state)
 {
     (void)state;
@@ -239,10 +239,10 @@ static void test_gzip_bomb(void **state)
         options.memory = SIZE / 4;
         assert_refused(&options, MERCER_ERROR_MEMORY, "x.gz: needs");
         assert_refused(&options, MERCER_ERROR_MEMORY, "2500000");
-        options.memory = SIZE + 1; /* just enough if the buffer does not grow */
+        options.memory = SIZE + 1; /* a limit that is just enough if the buffer does not grow */
         if (lie == 0) {
             mercer_dataset_free(open_with(&options));
-            options.memory = 0; /* without a limit the size field is trusted too: one buffer of that size */
+            options.memory = 0; /* without a limit, the size field is trusted: one buffer of that size is allocated */
             int64_t before = context->bytes_now;
             mercer_dataset *data = open_with(&options);
             int64_t held = context->bytes_now - before;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Permutation importance against plain loops: every row gets the column of another row, R2 in long double. Predictions
- * of a row have the same bits in any block, so the two results differ only by the rounding of sums: each of the two
- * sums of R2 = 1 - A / B over n rows is off by at most (n + 16) 4 U of itself (test_metrics.c), the quotient by twice
- * that, and a mean of k drops in score adds 2 k U of their size.
+ * Permutation importance against plain loops, in which every row gets the column of another row and R2 is computed in
+ * long double. Predictions of a row have the same bits in any block, so the two results differ only by the rounding of
+ * sums: each of the two sums of R2 = 1 - A / B over n rows is off by at most (n + 16) 4 U of itself (test_metrics.c),
+ * the quotient by twice that, and a mean of k drops in score adds 2 k U of their size.
  */
 #include "support/datasets.h"
 
@@ -81,7 +81,7 @@ static void compare(const char *target, int64_t features)
     assert_succeeds(context, mercer_permutation_importance(&importance, model, data, &options));
     assert_succeeds(context, mercer_importance_query(importance, &info));
     static const char *const names[] = {"a", "town", "c"};
-    static const int64_t firsts[] = {0, 2, 5, 6}; /* a with its missing-value flag, three towns, c */
+    static const int64_t firsts[] = {0, 2, 5, 6}; /* features: a, missing flag of a, three towns, c */
     assert_int_equal(data->features, features);
     assert_int_equal(info.columns, 3);
     double base_slack, base = plain_score(model, data, 0, 0, (mrc_rng){0}, &base_slack);

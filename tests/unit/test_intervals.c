@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Uncertainty of a model: probabilities, intervals and sets of classes, saved in its file, and their promised
-   coverage. */
+/* Probabilities, intervals and sets of classes of a model: their promised coverage, and storing them in its file.
+   */
 #include "support/datasets.h"
 
 #include "support/info.h"
@@ -83,13 +83,13 @@ static void test_levels(void **state)
     assert_fails(context, mercer_model_interval(model, &radius, 0.5), MERCER_ERROR_ARGUMENT, "no intervals");
     for (int i = 0; i < R; i++) scores[i] = i + 1;
     assert_succeeds(context, mrc_model_set_intervals(model, &list, R, MERCER_TASK_REGRESSION));
-    for (int k = 1; k <= R; k++) { /* k / 10 (9 + 1) = k: exactly score k, and also for slightly lower levels */
+    for (int k = 1; k <= R; k++) { /* k / 10 (9 + 1) = k: score k for this level and for slightly lower levels */
         assert_succeeds(context, mercer_model_interval(model, &radius, k / 10.0));
         assert_true(radius == k);
         assert_succeeds(context, mercer_model_interval(model, &radius, k / 10.0 - 0.05));
         assert_true(radius == k);
     }
-    assert_succeeds(context, mercer_model_interval(model, &radius, 1e-12)); /* the first score, not index -1 */
+    assert_succeeds(context, mercer_model_interval(model, &radius, 1e-12)); /* uses the first score, not index -1 */
     assert_true(radius == 1);
     assert_fails(context, mercer_model_interval(model, &radius, 0.91), MERCER_ERROR_ARGUMENT, "level is 0.91");
     assert_fails(context, mercer_model_interval(model, &radius, 1), MERCER_ERROR_ARGUMENT, "between 0 and 1");

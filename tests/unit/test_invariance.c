@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What must not change a result of the public API: other rows in the batch, threads, the instruction set, the order of
- * centers. Also difficult rows for floating-point distances: coincident, almost coincident, far from the origin,
- * enormous.
+ * Results of the public API must not depend on other rows in the batch, threads, the instruction set, or the order of
+ * centers. Also tests rows whose distances are difficult in floating point: coincident, almost coincident, far from the
+ * origin, enormous.
  */
 #include "support/check.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Kernel specifications: what is parsed, what is printed, and what error messages say. */
+/* Kernel specifications: parsing, printing and error messages. */
 #include "support/check.h"
 
 #include "support/info.h"
@@ -322,7 +322,7 @@ static void test_locale_with_a_comma(void **state)
     char text[64] = "";
     mercer_status read = mrc_kernel_parse(&context, &kernel, "exppower:bandwidth=2.5,gamma=0.75");
     mercer_status printed = mrc_kernel_print(&context, &kernel, text, sizeof text, NULL);
-    setlocale(LC_NUMERIC, "C"); /* restored before any assertion can fail */
+    setlocale(LC_NUMERIC, "C"); /* restore the locale before an assertion can fail */
     assert_int_equal(read, MERCER_OK);
     assert_int_equal(printed, MERCER_OK);
     assert_true(kernel.bandwidth == 2.5 && kernel.gamma == 0.75);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What must not change kernel values, for every kernel function, backend and type: points and bandwidth scaled
- * together, points translated, features in another order, both sides swapped, rows in another order; and products are
- * linear.
+ * Kernel values must not change, for every kernel function, backend and type, if points and bandwidth are scaled
+ * together, points are translated, features or rows are reordered, or both sides are swapped. Products must be linear.
  *
  * No reference values are needed: the exact values are equal, both computed ones are within value_error of them
  * (conformance/budget.h) and are rounded once, so they differ by at most the sum of the two bounds. Points are on a
@@ -188,7 +187,7 @@ static void test_every_kernel_and_backend(void **state)
         }
 }
 
-/* The bound is tight enough to detect a real change: of only the bandwidth, by 1 in 3000. */
+/* The bound is tight enough to detect a change of only the bandwidth by 1 in 3000. */
 static void test_the_bound_says_something(void **state)
 {
     (void)state;

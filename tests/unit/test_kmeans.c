@@ -195,7 +195,7 @@ static void test_empty_clusters(void **state)
     assert_true(centers[0] == 50 && centers[2] == 20 && centers[3] == 9);
     assert_that(fabs(centers[1] - (0.16 * 2 + 1 + 3 + 9) / 3.16) < 1e-14, "center 1 is %g", centers[1]);
 
-    /* No row is far: empty centers are not moved. */
+    /* If all rows coincide with centers, empty centers are not moved. */
     for (int i = 0; i < N; i++) nearest[i] = 1, rows[i] = 2, distances[i] = 0;
     mrc_kmeans_update(&self, 0);
     assert_int_equal(selection.report.reseeded, 5);
@@ -330,7 +330,7 @@ static void test_stopping(void **state)
         mercer_center_report report = choose(context, &Z, &X, &options);
         assert_int_equal(seen.last, stop);
         assert_int_equal(report.iterations, stop > 1 ? stop - 1 : 0);
-        if (stop <= 1) assert_different_rows(&X, &Z); /* seeds, or random rows instead */
+        if (stop <= 1) assert_different_rows(&X, &Z); /* seeding, or random rows as initial centers */
     }
     free(X.data), free(Z.data);
     mercer_context_free(context);

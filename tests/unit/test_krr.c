@@ -111,7 +111,7 @@ static void test_equations(void **state)
     }
 }
 
-/* More rows than one block of the factor, and than one block of samples read at once. */
+/* The samples have more rows than a block of the factor, and more than a block of samples that is read at once. */
 static void test_blocks(void **state)
 {
     (void)state;

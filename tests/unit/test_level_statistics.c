@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Statistics of the targets by level: against the formula, and that no row's feature depends on its own target. */
+/* Statistics of the targets by level are compared with the formula, and must not depend on the target of the row that
+   has them. */
 #include "support/datasets.h"
 
 #include "support/info.h"

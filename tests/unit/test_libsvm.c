@@ -56,7 +56,7 @@ static bool is_taken(const char *text)
     return taken;
 }
 
-/* A text is recognized as LIBSVM by only its second word. */
+/* Only the second word of a text determines whether it is recognized as LIBSVM. */
 static void test_recognized(void **state)
 {
     (void)state;
@@ -188,7 +188,7 @@ static void test_coarse_values(void **state)
     }
 }
 
-/* Indices that count from 0 are a guess, because the format does not specify it. */
+/* The format does not specify whether indices count from 0, so counting from 0 is a guess. */
 static void test_indices_from_zero(void **state)
 {
     (void)state;

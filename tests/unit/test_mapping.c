@@ -45,7 +45,7 @@ static void test_copies(void **state)
     assert_int_equal(allocator.live, live);
 }
 
-/* A mapped file that was truncated or modified is detected; the data of one that was deleted or replaced are still
+/* A truncated or modified mapped file is detected. If a mapped file is deleted or replaced, the mapped data remain
    valid. */
 static void test_changes(void **state)
 {

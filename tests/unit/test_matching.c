@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A model is applied to samples that were read as its own: with its schema, its column order and its classes. In tables
- * whose columns need an origin, only the schema shows a mismatch: such a table has the same number of features with
- * the same names.
+ * A model is applied only to samples that were read with the schema, column order and classes of the model. In tables
+ * whose columns need an origin, only the schema shows a mismatch: such a table has the same number of features with the
+ * same names.
  */
 #include "support/datasets.h"
 

@@ -260,7 +260,7 @@ static void test_finite_finds_the_first(void **state)
             for (int64_t k = 0; k < 200; k++) poison(&matrix, k, 7, true); /* padding between rows is not checked */
             assert_succeeds(&context, mrc_check_finite(&context, "X", &matrix, NULL));
             poison(&matrix, i, j, infinite);
-            poison(&matrix, 199, 6, infinite); /* a later one */
+            poison(&matrix, 199, 6, infinite); /* a non-finite element in a later row */
             char part[96];
             snprintf(part, sizeof part, "X: *row %d, column %d *%s", (int)i, (int)j, infinite ? "infinite" : "NaN");
             assert_fails(&context, mrc_check_finite(&context, "X", &matrix, NULL), MERCER_ERROR_DATA, part);

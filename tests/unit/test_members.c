@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Averages of models: predictions, probabilities and gradients are the means over the members; their file;
-   operations that refuse them. First with models that the tests append, then with fits of effort 4. */
+/* Averages of models: predictions, probabilities and gradients are the means over the members; their model file; and
+   operations that refuse averages. The first tests append members themselves, the others fit with effort 4. */
 #include "support/datasets.h"
 #include "support/dense.h"
 #include "support/info.h"

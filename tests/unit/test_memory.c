@@ -201,7 +201,7 @@ static void test_arena_grows_and_stays(void **state)
     counter.fail_at = counter.requests + 1;
     assert_fails(&context, mrc_arena_reserve(&arena, 5000), MERCER_ERROR_MEMORY, "scratch");
     assert_null(mrc_arena_push(&arena, 1));
-    assert_succeeds(&context, mrc_arena_reserve(&arena, 5000)); /* usable again */
+    assert_succeeds(&context, mrc_arena_reserve(&arena, 5000)); /* the arena can be used again */
     mrc_arena_destroy(&arena);
     assert_int_equal(counter.live, 0);
     assert_int_equal(context.bytes_now, 0);

@@ -71,7 +71,7 @@ static void assert_same_values(mercer_model *a, void *xa, int64_t da, mercer_mod
     for (int i = 0; i < N; i++) assert_that(fabs(fa[i] - fb[i]) < 1e-6, "row %d: %.12g and %.12g", i, fa[i], fb[i]);
 }
 
-/* A fit with metric M to x, and one to x A without a metric, A A' = M, are the same function. Their weights differ
+/* With A A' = M, a fit with metric M to x and a fit without a metric to x A are the same function. Their weights differ
    by the effect of rounding the points on a system of condition 1e7 or less in double: 1e-6 is far above that. */
 static void test_full_metric(void **state)
 {
@@ -155,7 +155,8 @@ static void test_other_norms(void **state)
     mercer_dataset_free(data), mercer_dataset_free(by_hand);
 }
 
-/* Given weights of a blend equal the sum of both transforms, weighted by hand, and the model reports them. */
+/* A blend with given weights equals the weighted sum of both transforms as computed here, and the model reports the
+   weights. */
 static void test_blend(void **state)
 {
     (void)state;
@@ -327,7 +328,7 @@ static void check_gradients(mercer_model *model, const char *what)
     mercer_matrix alpha = model_info(model).weights;
     double size = 0;
     for (int64_t j = 0; j < alpha.rows; j++) size += fabs(mrc_load(&alpha, j, 0)) * model_info(model).target_scale[0];
-    assert_that(size < 1e4, "%s: weights of %g", what, size); /* otherwise the bound is too loose */
+    assert_that(size < 1e4, "%s: weights of %g", what, size); /* the bound must be tight enough to detect errors */
     for (int i = 0; i < ROWS; i++)
         for (int k = 0; k < D; k++) {
             double h = 1e-5;
@@ -375,7 +376,8 @@ static void test_model_gradients(void **state)
 
 /* ---- Learning ---------------------------------------------------------------------------------------------------- */
 
-/* y depends on feature 0 and on the sum of features 1 and 2, of 8: the metric finds that plane, and the error falls. */
+/* y depends on feature 0 and on the sum of features 1 and 2, of 8: the learned metric must find this plane, and the
+   error must decrease. */
 enum { ROWS = 1000, FEATURES = 8 };
 static double planted_x[ROWS][FEATURES], planted_y[ROWS];
 

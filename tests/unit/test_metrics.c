@@ -379,7 +379,8 @@ static void test_little_memory(void **state)
     mercer_evaluation_free(whole), mercer_evaluation_free(part);
 }
 
-/* Metrics of probabilities with a curvature are those of curved scores; decisions and errors are those of the scores. */
+/* With a curvature, metrics of probabilities are those of the curved scores; decisions and errors are those of the
+   original scores. */
 static void test_curvature(void **state)
 {
     (void)state;

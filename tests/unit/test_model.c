@@ -256,7 +256,7 @@ static void test_bad_sources(void **state)
 
 /* ---- A device -------------------------------------------------------------------------------------------------- */
 
-/* The context's backend, disguised as a device with separate memory: its arguments must have been copied there. */
+/* The context's backend simulates a device with separate memory: arguments must have been copied to this memory. */
 static int64_t copies, refuse_copy;
 
 static mrc_capabilities elsewhere(const mrc_backend *backend, bool half)
@@ -310,9 +310,9 @@ static mercer_model *model_of_kind(const task *t, int kind)
     return model;
 }
 
-/* A device computes the same as the host, for inputs and outputs in either memory and of either type. Weights are
-   sent again only if they were written to. Without device memory the host's weights are used; other failures are
-   reported. */
+/* A device computes the same results as the host, for inputs and outputs in host or device memory and of both types.
+   Weights are sent again only if they were modified. Without device memory the host's weights are used; other failures
+   are reported. */
 static void test_device(void **state)
 {
     (void)state;

@@ -269,8 +269,8 @@ static void newer_file(const char *path, int kind)
     free(x.data);
 }
 
-/* A single feature can have a preprocessing, too. A file does not mention parts that the model lacks. The range of
-   valid centers is that of the types in the file. */
+/* A single feature can have a preprocessing, too. A file has no entries for parts that the model does not have. The
+   range of valid centers is that of the types in the file. */
 static void test_least_parts(void **state)
 {
     (void)state;
@@ -446,7 +446,7 @@ static void test_newer_parts(void **state)
         }
         for (int i = kind; i < 3; i++)
             for (damage what = DROPPED; what <= NOT_FINITE; what++) {
-                if (what == ROW_LESS && i > 0) continue; /* has only one row */
+                if (what == ROW_LESS && i > 0) continue; /* the tensor has only one row */
                 write_again(path, other, &(tampering){ranks[i], .what = what});
                 must_refuse(other, ranks[i], (size_t)what);
             }

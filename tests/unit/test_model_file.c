@@ -58,7 +58,7 @@ static void test_labels_and_note(void **state)
     assert_int_equal(model_info(loaded).label_count, C);
     for (int i = 0; i < C; i++) assert_string_equal(model_info(loaded).labels[i], labels[i]);
     assert_string_equal(model_info(loaded).note, "{\"epochs\": 3}");
-    /* Refused labels leave the old ones in place. */
+    /* Refused labels do not replace the old labels. */
     static const char *const wrong[C] = {"a", NULL, "c"}, *const latin[C] = {"a", "b", "gr\xf6\xdf"};
     assert_fails(context, mercer_model_set_names(loaded, MERCER_NAMES_LABELS, labels, 2), MERCER_ERROR_SHAPE,
                  "model has 3 outputs");
@@ -125,7 +125,7 @@ static void test_preprocess(void **state)
             mercer_model *plain = make_model("gaussian:bandwidth=2", MERCER_F32, MERCER_F32);
             mercer_model *model = make_model("gaussian:bandwidth=2", MERCER_F32, MERCER_F32);
             assert_succeeds(context, mercer_model_set_preprocess(model, preprocess));
-            mercer_preprocess_free(preprocess); /* the model has a copy */
+            mercer_preprocess_free(preprocess); /* the model has its own copy of the preprocessing */
             mercer_model *loaded = save_and_load(model, in_folder("model"));
             assert_string_equal(preprocess_info(model_info(loaded).preprocess).spec,
                                 preprocess_info(model_info(model).preprocess).spec);

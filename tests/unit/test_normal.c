@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Random words and normal numbers in bulk: the same words as one by one, and the distribution of the numbers,
-   counted exactly. */
+/* Random words and normal numbers generated in bulk: the words equal those generated one by one, and the distribution
+   of the normal numbers is counted exactly. */
 #include "support/check.h"
 
 #include "core/numbers/random_normal.h"

@@ -125,7 +125,7 @@ static void test_center_methods(void **state)
     mercer_fit_report report = MERCER_INIT(mercer_fit_report);
     assert_succeeds(context, fit_with(&x, &y, "laplace-l1", "random", &report));
     assert_succeeds(context, fit_with(&x, &y, "lpq:p=1.4,q=0.9", "rpcholesky", &report));
-    assert_succeeds(context, fit_with(&x, &y, "lpq:p=2,q=0.9", "kmeans", &report)); /* its distance is L2 */
+    assert_succeeds(context, fit_with(&x, &y, "lpq:p=2,q=0.9", "kmeans", &report)); /* kmeans uses the L2 distance */
     assert_fails(context, fit_with(&x, &y, "laplace-l1", "kmeans", &report), MERCER_ERROR_ARGUMENT, "kmeans");
     assert_true(mentions(mercer_last_error(context), "p = 1"));
     mercer_center_options options = MERCER_INIT(mercer_center_options);

@@ -262,7 +262,7 @@ static void test_few(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         mercer_dataset_options options = table_options(nearly(cases[i].format, 60, cases[i].bad, text));
         assert_refused(&options, MERCER_ERROR_DATA, cases[i].says);
-        options.kinds = "a:category"; /* both remedies that the message names */
+        options.kinds = "a:category"; /* both remedies from the message */
         mercer_dataset *data = open_with(&options);
         assert_true(about(data).features > 20);
         mercer_dataset_free(data);
@@ -327,7 +327,7 @@ static void test_many_values(void **state)
     assert_string_equal(about(held).schema, about(spilled).schema);
     mercer_dataset_free(held);
     mercer_dataset_free(spilled);
-    /* More distinct values came before it than are counted. */
+    /* The invalid value comes after more distinct values than are counted. */
     sprintf(at, "oops,w1,1\n");
     options.x = text_file("n.csv", text);
     assert_refused(&options, MERCER_ERROR_DATA, "line 70002, column 'a': 'oops'*number*$1,234.5");

@@ -265,7 +265,8 @@ static void test_truncated_and_changed(void **state)
     free(good.data);
 }
 
-/* A header ends where its length says: the following bytes are elements, even if they would complete it. */
+/* The length field determines the end of the header: the following bytes are elements, even if they look like a part of
+   the header. */
 static void test_header_ends(void **state)
 {
     (void)state;

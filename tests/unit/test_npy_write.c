@@ -136,7 +136,7 @@ static void test_class_names(void **state)
     }
 }
 
-/* Tables larger than a buffer, with a name that is longer than one, are read back unchanged. */
+/* Tables that are larger than a buffer, with a name that is longer than a buffer, are read back unchanged. */
 static void test_long_tables(void **state)
 {
     (void)state;

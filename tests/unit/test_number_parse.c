@@ -178,7 +178,7 @@ static void test_other_texts(void **state)
     const char *spaced = " \t 12.5\t ";
     assert_int_equal(mrc_read_number(spaced, spaced + strlen(spaced), &value), MRC_NUMBER);
     assert_true(value == 12.5);
-    const char *part = "12345"; /* the end pointer is decisive, not a terminating zero */
+    const char *part = "12345"; /* the end pointer ends the text, not a terminating zero */
     assert_int_equal(mrc_read_number(part, part + 2, &value), MRC_NUMBER);
     assert_true(value == 12);
     static const char *const missing[] = {"", " ", "\t", "nan", "NaN", "-nan", "NA", "n/a", "null", "None", "?"};

@@ -2,7 +2,7 @@
 /*
  * No option is ignored silently. For every solver, projector and option of the list, one of three things happens:
  * training with the option is refused with both names in the message; or its plan says that the option has no effect,
- * and the weights have the same bits; or it has an effect: other weights.
+ * and the weights have the same bits; or the option has an effect, and the weights differ.
  */
 #include "support/training.h"
 
@@ -165,7 +165,7 @@ static void test_mentions(void **state)
     free(weights.a);
     options.patience = 1; /* early stopping without anything to stop is refused */
     assert_false(try_training(&t, &options, &weights, &plan));
-    options.solver = "cg"; /* cg supports the last two */
+    options.solver = "cg"; /* cg supports the last two options */
     assert_true(try_training(&t, &options, &weights, &plan));
     assert_false(mentions(plan.text, "patience"));
     assert_false(mentions(plan.text, ": cache "));

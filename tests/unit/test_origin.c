@@ -105,7 +105,7 @@ static void test_unchanged_numbers(void **state)
         "a,b\n12345.678,1e-50\n0.3,1e-50\n7.1,1e-50\n-3,1e-50\n",              /* wide range; tiny values */
         "a,b\n100.1,1e9\n100.2,2.5\n100.3,3.5\n101.5,-1e9\n",                  /* a wide column */
         "a,b\n1700000001,1\n1700000001,2\n1700000001,3\n1700000001,4\n",       /* one value, not exact in float */
-        "a,b\n3.3,-1700000001\n3.4,1700000001\n3.5,1700000001\n3.7,3400000\n", /* too wide: only a warning */
+        "a,b\n3.3,-1700000001\n3.4,1700000001\n3.5,1700000001\n3.7,3400000\n", /* too wide for an origin: only a warning */
     };
     for (size_t k = 0; k < sizeof texts / sizeof *texts; k++) {
         mercer_dataset *data = open_table(texts[k]);

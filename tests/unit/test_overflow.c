@@ -62,7 +62,7 @@ static void test_training_names_the_kernel(void **state)
     }
 }
 
-/* All centers are harmless, but one sample overflows; the message names it. */
+/* No center causes an overflow, but one sample does; the message names the sample. */
 static void test_training_names_the_sample(void **state)
 {
     (void)state;
@@ -134,7 +134,7 @@ static void test_files(void **state)
     task_close(&data);
 }
 
-/* Non-finite numbers are never saved, regardless of their cause: writing checks every tensor of a model. */
+/* Non-finite numbers are never saved, because writing checks every tensor of a model. */
 static void test_no_tensor_is_spoiled(void **state)
 {
     (void)state;

@@ -63,8 +63,8 @@ static int keep_step(void *user, const mercer_progress *progress)
     return 0;
 }
 
-/* K(x,x) is 1 for one kernel and not for the other. With few eigenpairs n exceeds the critical batch, with many it
-   does not. */
+/* K(x,x) is 1 for only one of the two kernels. With few eigenpairs n exceeds the critical batch size, with many
+   eigenpairs it does not. */
 static void test_steps(void **state)
 {
     (void)state;

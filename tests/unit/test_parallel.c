@@ -81,7 +81,7 @@ static void test_many_small_loops(void **state)
 typedef struct barrier {
     atomic_int present;
     int wanted;
-    atomic_int met; /* number of pieces that saw all pieces present */
+    atomic_int met; /* number of pieces that found all pieces running at the same time */
 } barrier;
 
 /* Waits until `wanted` pieces run at the same time, which only separate threads can do. */

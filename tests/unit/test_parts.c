@@ -157,7 +157,7 @@ static void test_widest_type(void **state)
     assert_int_equal(about(data).dtype, MERCER_F64);
     assert_same_data(open_data(plain_file("w.npy", "<i4", false, "2, 2", whole, 16), NULL), data);
     mercer_dataset_options options = data_options(all_of("w-*.npy"), NULL);
-    options.rows = 1; /* as with one file: the large integer is outside the rows read */
+    options.rows = 1; /* as with one file: the rows that are read do not include the large integer */
     data = open_with(&options);
     assert_int_equal(about(data).dtype, MERCER_F32);
     mercer_dataset_free(data);
@@ -222,7 +222,7 @@ static void test_centers(void **state)
     mercer_kernel kernel;
     assert_succeeds(context, mercer_kernel_parse(&kernel, context, "gaussian:bandwidth=1"));
     for (int m = 0; m < 3; m++)
-        for (int64_t memory = 1 << 20; memory > 0; memory -= (1 << 20) - 600) { /* all rows fit, or some of them */
+        for (int64_t memory = 1 << 20; memory > 0; memory -= (1 << 20) - 600) { /* memory for all or some rows */
             float chosen[2][4 * D] = {{0}};
             mercer_status status[2];
             for (int i = 0; i < 2; i++) {

@@ -26,7 +26,7 @@ static void test_csv(void **state)
     (void)state;
     const char *whole = "a,b,label\n1,2,cat\n3,4,dog\n5,6,cat\n";
     const char *const *cuts[] = {texts("a,b,label\n1,2,cat\n3,4,dog\n5,6,cat\n"),
-                                 texts("a,b,label\n1,2,cat\n", "3,4,dog\n5,6,cat\n"), /* as `split` cuts a file */
+                                 texts("a,b,label\n1,2,cat\n", "3,4,dog\n5,6,cat\n"), /* files as written by `split` */
                                  texts("a,b,label\n1,2,cat\n", "a,b,label\n3,4,dog\n", "a, b ,label\n5,6,cat\n"),
                                  texts("a,b,label\n", "1,2,cat\n", "a,b,label\n", "", "3,4,dog\n5,6,cat\n\n"),
                                  texts("", "a,b,label\n1,2,cat\n3,4,dog\n5,6,cat"),
@@ -81,8 +81,8 @@ static void test_targets(void **state)
         assert_classes(data, "1 2 3", (const int32_t[]){0, 1, 2, 0, 1, 2, 0, 1, 2});
         assert_same_data(open_data(in_folder("x.csv"), in_folder("y")), data);
     }
-    /* Class names after a header that is recognized only because there is one record too many, in one file or in
-       each. */
+    /* Class names after a header, in the first file or in every file. The header is recognized only because there is
+       one record more than expected. */
     text_files("n", texts("animal\ncat\ndog\ncat\ncat\n", "animal\ndog\ndog\ncat\ncat\ncat\n"));
     mercer_dataset *data = open_data(in_folder("x.csv"), in_folder("n-*"));
     assert_classes(data, "cat dog", (const int32_t[]){0, 1, 0, 0, 1, 1, 0, 0, 0});

@@ -214,7 +214,7 @@ static void test_first_wrong(void **state)
         mercer_dataset_options options = data_options(text_file("wrong.csv", all), NULL);
         options.target = "t";
         options.kinds = "a:number,b:number,c:number";
-        options.missing = k + 1 == sizeof wrong / sizeof *wrong ? "=-" : NULL; /* then nan is not a missing value */
+        options.missing = k + 1 == sizeof wrong / sizeof *wrong ? "=-" : NULL; /* nan is then not a missing value */
         assert_refused(&options, MERCER_ERROR_DATA, wrong[k].says);
     }
     char *line = strchr(strchr(all, '\n') + 1, '\n') + 1; /* the second record gets one more field */

@@ -113,7 +113,7 @@ static void test_preconditioner(void **state)
     assert_true(plan.preconditioner_sizes.basis == 0 && plan.public_plan.cache_data == 1 &&
                 plan.public_plan.bytes > preconditioner);
     assert_false(mentions(plan.public_plan.text, "polynomial"));
-    options.memory = GIB / 2; /* the factor would take 0.37 GiB of it */
+    options.memory = GIB / 2; /* the factor would take 0.37 GiB of the memory */
     assert_succeeds(context, make_plan(context, &plan, &request));
     assert_true(plan.preconditioner_sizes.basis > 0);
     options.memory = 8 * GIB;
@@ -121,7 +121,7 @@ static void test_preconditioner(void **state)
     request.roughness = 0.5; /* a small factor is cheap */
     assert_succeeds(context, make_plan(context, &plan, &request));
     assert_true(plan.preconditioner_sizes.basis == 0 && plan.public_plan.cache_data == MRC_CACHE_HALF);
-    request.n = 5000; /* and reading a small cache is fast */
+    request.n = 5000; /* reading a small cache is fast */
     assert_succeeds(context, make_plan(context, &plan, &request));
     assert_true(plan.public_plan.cache_data == 1);
 }
@@ -302,7 +302,7 @@ static void test_no_option_is_ignored(void **state)
             assert_true(mentions(plan.public_plan.text, "direct") && mentions(plan.public_plan.text, name));
         }
     mercer_train_options options = options_for("direct");
-    options.average = options.decay = options.carry = MERCER_OFF, options.eigenpairs = -1; /* direct does this anyway */
+    options.average = options.decay = options.carry = MERCER_OFF, options.eigenpairs = -1; /* direct always does this */
     assert_succeeds(context, plan_for(&plan, of, &options));
     assert_int_equal(plan.warning_count, 0);
     options.epochs = 3;

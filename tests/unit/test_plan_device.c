@@ -119,7 +119,7 @@ static void test_periods(void **state)
     mercer_train_options options = options_for("ep4");
     options.batch = 7168, options.projector = "bgs", options.epochs = 2;
     mrc_plan_request request = images(&options);
-    request.budget = (int64_t)4 << 30; /* temporary centers of 9 batches fit an eighth of it, wide rows do not */
+    request.budget = (int64_t)4 << 30; /* an eighth holds temporary centers of 9 batches if rows are narrow */
     assert_int_equal(plan_of(&request).period, 9);
     request.d = 9000, request.budget = (int64_t)16 << 30, request.points = MERCER_F32;
     assert_int_equal(plan_of(&request).period, 8);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One plan: mercer_trainer_plan shows what the fit does. Set-up may refine sizes, and reports it; a solver that breaks
- * down is replaced, which is reported too.
+ * A fit follows the plan that mercer_trainer_plan shows. Set-up may refine sizes, and a solver that breaks down is
+ * replaced; the plan's text reports both.
  */
 #include "support/folder.h"
 #include "support/plans.h"

@@ -395,7 +395,8 @@ static void test_overflow(void **state)
     task_close(&t);
 }
 
-/* Targets that the model explains to the last digit do not justify the rounding that noisy targets justify. */
+/* If the model explains the targets to the last digit, half precision must be rejected, although it is acceptable for
+   noisy targets. */
 static void test_targets_without_noise(void **state)
 {
     (void)state;

@@ -115,7 +115,7 @@ static void test_bytes(void **state)
         char needs[MRC_BYTES_TEXT], message[128];
         snprintf(message, sizeof message, "made *p = 50 *%s; use ep4*memory", mrc_bytes_text(needs, needed));
         assert_fails(context, plan_made(&plan, &request), MERCER_ERROR_MEMORY, message);
-        request.budget = needed; /* already decided: the option has no effect any more */
+        request.budget = needed; /* the cache is already decided, so the option has no effect */
         assert_succeeds(context, plan_made(&plan, &request));
         assert_int_equal(plan.budget, needed);
     }
@@ -347,7 +347,7 @@ static void test_text_of_the_cached_matrix(void **state)
         mrc_plan_request request = made_request(&options);
         request.n = 20000, request.p = cases[i].centers, request.roughness = cases[i].roughness;
         options.projector = cases[i].projector, options.memory = INT64_C(16) << 30;
-        if (i != 4) options.epochs = 3; /* it has an effect with every solver but direct */
+        if (i != 4) options.epochs = 3; /* the option has an effect with every solver except direct */
         assert_succeeds(context, make_plan(context, &plan, &request));
         const char *found = strstr(plan.public_plan.text, "cached: ");
         assert_that(found, "%s: %s", cases[i].solver, plan.public_plan.text);

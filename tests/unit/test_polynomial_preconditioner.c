@@ -3,10 +3,10 @@
  * The preconditioner without a factor (polynomial_preconditioner.c) against dense algebra, and conjugate gradients with
  * it.
  *
- * Same notation as there. In double, the expected P is known to about p q roundings of its norm: here 1e-10 of it. If
- * the coarse space consists of all centers, U is exact. Then, on an eigenvector v of K with eigenvalue l, v'Pv = h(l)
- * for the first q eigenvectors, and v'Pv is within the polynomial's error of h(l), 1/3, for the others: l h_k(l) in (0,
- * 4/3], from below where l < a.
+ * The notation is that of polynomial_preconditioner.c. In double, the expected P is known to about p q roundings of its
+ * norm: here 1e-10 of it. If the coarse space consists of all centers, U is exact. Then, on an eigenvector v of K with
+ * eigenvalue l, v'Pv = h(l) for the first q eigenvectors, and v'Pv is within the polynomial's error of h(l), 1/3, for
+ * the others: l h_k(l) in (0, 4/3], from below where l < a.
  */
 #include "support/exact_solvers.h"
 

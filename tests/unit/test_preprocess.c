@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Preprocessing: each kind against plain formulas in long double, fitting, folding, invalid input. */
+/* Preprocessing: comparison of each kind with plain formulas in long double, fitting, folding, invalid input. */
 #include "support/counted.h"
 
 #include "support/data.h"

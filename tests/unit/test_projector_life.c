@@ -5,7 +5,7 @@
  */
 #include "support/projection.h"
 
-/* The same seed gives the same bits; the next projection of ep2 uses its batches in another order. */
+/* The same seed gives bitwise identical results; the next projection of ep2 uses the batches in another order. */
 static void test_order(void **state)
 {
     (void)state;

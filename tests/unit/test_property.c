@@ -40,7 +40,7 @@ static bool chance(dice *d, double p)
 
 static const char *const projectors[] = {NULL, "exact", "ep2", "pcg", "bgs"};
 
-/* Points at the scale of the example kernels, with labels that p centers can partly fit. */
+/* Points whose distances suit the bandwidths of the example kernels, with labels that p centers can partly fit. */
 static task random_task(dice *d, sizes of, bool on_samples, const char **kernel)
 {
     static const mercer_dtype types[] = {MERCER_F64, MERCER_F32, MERCER_F16, MERCER_U8};

@@ -222,7 +222,7 @@ static void test_large_permutations_mix(void **state)
     double fixed = 0;
     for (int r = 0; r < 100; r++)
         for (int64_t k = 0; k < N; k++) fixed += mrc_random_permutation((mrc_rng){(uint64_t)r, 2}, N, k) == k;
-    check_mean("fixed points", fixed, 100, 1, 1); /* mean and variance of their count are 1 */
+    check_mean("fixed points", fixed, 100, 1, 1); /* mean and variance of the number of fixed points are 1 */
 }
 
 static void test_permutation_depends_on_seed_and_sequence(void **state)

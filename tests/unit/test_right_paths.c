@@ -43,7 +43,7 @@ typedef struct arrays {
     mercer_dataset_arrays of;
 } arrays;
 
-/* Describes X and y in self->of. The caller may set further fields of it before opening the dataset. */
+/* Describes X and y in self->of. The caller may set further fields of self->of before opening the dataset. */
 static void describe(arrays *self, void *x, double *y, int64_t n)
 {
     self->x = mercer_matrix_view(x, n, D, MERCER_F32), self->y = mercer_matrix_view(y, n, 1, MERCER_F64);
@@ -130,7 +130,7 @@ static void test_equal_rows(void **state)
 static void test_repeated_rows(void **state)
 {
     (void)state;
-    enum { TIMES = 6000, ROWS = 200 }; /* more than a million rows cost little more than 200 */
+    enum { TIMES = 6000, ROWS = 200 }; /* more than a million rows take little more time than 200 */
     static float x[TIMES * ROWS][D];
     static double y[TIMES * ROWS], weights[ROWS];
     mercer_train_options train;
@@ -363,8 +363,8 @@ static void test_loss_of_krr(void **state)
 
 /* ---- Targets ----------------------------------------------------------------------------------------------------- */
 
-/* The search uses the targets that training learns: the log transform of the options gives the same accuracy as one by
-   hand. */
+/* The search uses the targets that training learns: the option of the log transform gives the same accuracy as targets
+   that the test transforms. */
 static void test_transform_in_search(void **state)
 {
     (void)state;

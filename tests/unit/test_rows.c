@@ -99,7 +99,7 @@ static void gather_halves_on(mrc_backend *backend)
 static void scatter_on(mrc_backend *backend)
 {
     const int64_t rows[] = {6, 0, 9, 3};
-    for (int t = 0; t < 4; t++) { /* both dtypes on both sides */
+    for (int t = 0; t < 4; t++) { /* each dtype as source and as destination */
         mercer_dtype to_type = dtypes[t % 2], from_type = dtypes[t / 2];
         mercer_matrix to = filled(10, 7, to_type, 4), old = filled(10, 7, to_type, 4),
                       from = filled(4, 7, from_type, 5);

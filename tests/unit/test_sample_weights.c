@@ -47,7 +47,7 @@ static void test_training_loss(void **state)
     dense alpha = train(&t, &options, &report);
     assert_close(report.train_loss, weighted_loss(&t, (dense){0}, t.weights), "ep4");
     free(alpha.a);
-    options = options_for("cg"); /* tracks its loss by a recurrence, and sometimes recomputes it */
+    options = options_for("cg"); /* cg updates its loss by a recurrence, and sometimes recomputes the loss */
     alpha = train(&t, &options, &report);
     double loss = weighted_loss(&t, alpha, t.weights);
     assert_that(fabs(report.train_loss - loss) <= 1e-6 * loss, "cg: %g, recomputed %g", report.train_loss, loss);

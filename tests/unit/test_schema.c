@@ -209,7 +209,7 @@ static void test_reference(void **state)
         for (int j = 0; j < 255; j++) feature[order[k]] += order[j] < order[k];
     }
     mercer_dataset_options options = table_options("t.csv", text);
-    options.kinds = "w:category"; /* otherwise they would be detected as identifiers */
+    options.kinds = "w:category"; /* repeated words, because distinct words would be detected as identifiers */
     mercer_dataset *data = open_with(&options);
     mercer_matrix x = mercer_dataset_samples(data);
     assert_int_equal(x.cols, 2 + 255 + 1 + 1); /* the last one is tested by test_level_statistics.c */
@@ -245,7 +245,8 @@ static void test_new_tables(void **state)
     assert_memory_equal(z.data, x.data, (size_t)(x.rows * x.cols) * sizeof(float));
     assert_string_equal(about(again).schema, schema);
     mercer_dataset_free(again);
-    /* Without column names: by position, with the same number of columns as before, including the excluded ones. */
+    /* Without column names, columns are matched by position; their number must be that of the training table, including
+       excluded columns. */
     options.x = text_file("new.csv", "1,red,5,2024-01-01\n,blue,5,2024-07-01\n3,red,5,2025-01-01\n");
     options.header = MERCER_OFF;
     again = open_with(&options);
@@ -309,7 +310,7 @@ static void test_options(void **state)
     assert_refused(&options, MERCER_ERROR_DATA, "line 2, column 'id': 'r1'*number");
     options.kinds = NULL;
     options.only = "zip,w";
-    data = open_with(&options); /* numbers only: no schema, as before */
+    data = open_with(&options); /* numbers only: no schema */
     assert_null(about(data).schema);
     assert_feature_names(data, "zip|w");
     mercer_dataset_free(data);

@@ -22,7 +22,7 @@ static double normal(uint64_t sequence, int index)
 
 /* ---- Splits ------------------------------------------------------------------------------------------------------ */
 
-enum { ROWS = 2100, FEATURES = 5, OUTPUTS = 3, FEW = 900, GROUPS = 60 }; /* OUTPUTS: at most */
+enum { ROWS = 2100, FEATURES = 5, OUTPUTS = 3, FEW = 900, GROUPS = 60 }; /* OUTPUTS: maximum number of targets */
 static float planted_x[ROWS][FEATURES];
 static double planted_y[ROWS], keys[ROWS];
 static int32_t labels[ROWS];
@@ -245,8 +245,9 @@ static void test_planted(void **state)
     close_search(&one);
 }
 
-/* Noise targets give the error of a constant prediction: hyperparameters fitted to the held-out rows would show as a
-   smaller error. 300 squares of mean 1 and deviation 1.4 have a mean above 1 - 3 * 1.4 / sqrt(300). */
+/* If the targets are noise, the error must be that of a constant prediction. A smaller error would show that
+   hyperparameters were fitted to the held-out rows. 300 squares of mean 1 and deviation 1.4 have a mean above 1 - 3 *
+   1.4 / sqrt(300). */
 static void test_noise(void **state)
 {
     (void)state;
@@ -500,7 +501,7 @@ static void test_weights(void **state)
     close_search(&runs[1]);
 }
 
-/* A deadline in the past ends each descent after one step; there is a result nevertheless. */
+/* A deadline in the past ends each descent after one step; the search still returns a result. */
 static void test_deadline(void **state)
 {
     (void)state;

@@ -81,7 +81,7 @@ static mercer_shap_info find_values(mercer_model *model, int64_t d, double *valu
     assert_succeeds(context, mercer_shap_values(shap, &V, &X));
     mercer_matrix F = matrix_of(calloc(M * C, sizeof(double)), M, C);
     assert_succeeds(context, mercer_model_predict(model, &F, &X));
-    for (int i = 0; i < M; i++) /* efficiency */
+    for (int i = 0; i < M; i++) /* the efficiency axiom */
         for (int c = 0; c < C; c++) {
             double sum = info.base[c], wanted = ((double *)F.data)[i * C + c];
             for (int64_t k = 0; k < d; k++) sum += values[(i * C + c) * d + k];

@@ -157,7 +157,8 @@ static void test_fits(void **state)
 
 /* ---- Sizes ------------------------------------------------------------------------------------------------------- */
 
-/* A thousand columns; columns that are constant have value 0; no row; rows that are the background. */
+/* A table of a thousand columns; constant columns, whose value must be 0; a table without rows; rows that are also the
+   background. */
 static void test_sizes(void **state)
 {
     (void)state;

@@ -119,7 +119,7 @@ static int create_wrong(mrc_comm *comm, mercer_context *context, void *user)
     if (comm->rank == 0) z.ld = 1; /* invalid on one rank only */
     status = mercer_model_create(&model, context, comm, &kernel, &z, OUTPUTS, MERCER_F32);
     if (status != (comm->rank == 0 ? MERCER_ERROR_SHAPE : MERCER_ERROR_COMM) || model) return 9;
-    /* The ranks are still together: the next call succeeds. */
+    /* The ranks are still synchronized: the next call succeeds. */
     int code = make_share(&model, comm, context, of);
     mercer_model_free(model);
     return 16 * code;
@@ -225,8 +225,8 @@ static void test_training_goes_on(void **state)
     folder_close();
 }
 
-/* Whichever call fails on whichever rank, all ranks get an error, and the old file stays, or the new one is
-   complete. */
+/* If any call fails on any rank, all ranks get an error, and the file is either the old file or the complete new file.
+   */
 static void test_one_file_fails(void **state)
 {
     (void)state;

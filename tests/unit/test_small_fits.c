@@ -42,7 +42,8 @@ static mercer_kernel kernel_of(const char *text)
     return kernel;
 }
 
-/* Returns weights fitted to the rows that are not held out, with the ridge lambda itself. */
+/* Returns weights fitted to the rows that are not held out, with the ridge lambda (not multiplied by the weight of the
+   rows). */
 static dense fit_to(dense k, dense zz, const bool *held, double lambda)
 {
     int64_t p = zz.rows;

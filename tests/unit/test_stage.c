@@ -57,7 +57,7 @@ static void stage_all(mrc_backend *backend)
             assert_content(backend, &staged, number);
             if (number > 0 && before.rows > 0 && host.rows > 0) assert_content(backend, &before, number - 1);
             mercer_matrix again;
-            if (staged.memory != MRC_HOST) { /* data already there are not copied */
+            if (staged.memory != MRC_HOST) { /* data in the backend's memory are not copied */
                 assert_succeeds(backend->context, backend->ops->stage(backend, &staged, &again));
                 assert_ptr_equal(again.data, staged.data);
             }

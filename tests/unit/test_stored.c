@@ -11,7 +11,8 @@
 #include "support/backends.h"
 #include "support/data.h"
 
-/* Fewer and more rows and columns than vectors, chunks, pieces and chains have; more outputs than one group has. */
+/* Numbers of rows and columns below and above the sizes of vectors, chunks, pieces and chains; more outputs than a
+   group has. */
 static const int64_t shapes[][3] = {{1, 1, 1},    {3, 17, 2},     {33, 31, 10}, {5, 513, 12}, {70, 640, 13},
                                     {600, 45, 3}, {34, 1040, 26}, {0, 9, 2},    {4, 9, 0}};
 enum { SHAPES = sizeof shapes / sizeof *shapes };

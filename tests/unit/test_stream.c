@@ -24,7 +24,7 @@ static int close_both(void **state)
 
 enum { D = 6 };
 
-/* Row i of the data: its number in four bytes, then two that depend on it; the target is i mod 5. */
+/* Row i of the data: i in four bytes, then two bytes that depend on i; the target is i mod 5. */
 static void row_bytes(int64_t i, uint8_t out[D])
 {
     for (int k = 0; k < 4; k++) out[k] = (uint8_t)(i >> 8 * k);
@@ -178,7 +178,7 @@ static void test_each_row_once(void **state)
             check_orders(self->context, rows[r], blocks[b], b % 2 ? MERCER_ON : MERCER_OFF);
 }
 
-/* Matrices in memory are read in the same order as before datasets existed: row k is the permutation at k. */
+/* Matrices in memory are read in the order of the permutation: sample k is row permutation(k). */
 static void test_rows_are_permuted_one_by_one(void **state)
 {
     fixture *self = *state;

@@ -49,7 +49,7 @@ static void test_samples_are_functions_of_their_number(void **state)
     check_range(self->context, "teacher:d=4,c=70,centers=5", 3, 5); /* outputs in more than one group */
 }
 
-/* Other seeds and other numbers give different samples. */
+/* A different seed or a different index gives a different sample. */
 static void test_samples_differ(void **state)
 {
     fixture *self = *state;

@@ -142,7 +142,7 @@ static void test_units(void **state)
     mercer_matrix rank = mercer_matrix_view(numbers, 2 * C, 3, MERCER_F64),
                   log = mercer_matrix_view(numbers, C, 1, MERCER_F64);
     assert_fails(context, mrc_units_set_curve(&units, context, MRC_CURVE_RANK, C, &rank), MERCER_ERROR_DATA, "row 2");
-    assert_int_equal(allocator.live, live); /* not even units created for the curve are left */
+    assert_int_equal(allocator.live, live); /* the units created for the curve have been released */
     numbers[6] = 0;                         /* equal values are allowed only at the end */
     assert_succeeds(context, mrc_units_set_curve(&units, context, MRC_CURVE_RANK, C, &rank));
     assert_int_equal(mrc_curve_size(&units.curve, C), 12);
@@ -271,8 +271,8 @@ static void assert_same_weights(mercer_dataset *left, const char *how, mercer_da
     mercer_model_free(a), mercer_model_free(b);
 }
 
-/* Class weights are sample weights: a fit with those is bitwise identical. Class names may have commas and equals
-   signs. */
+/* Class weights act as sample weights: a fit with the corresponding sample weights is bitwise identical. Class names
+   may have commas and equals signs. */
 static void test_class_weights(void **state)
 {
     (void)state;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Target units: moments, predictions, and that training with units equals training on targets converted before. */
+/* Target units: moments and predictions; and training with units must equal training on targets that were converted in
+   advance. */
 #include "support/folder.h"
 
 #include "support/info.h"

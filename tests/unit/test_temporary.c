@@ -148,7 +148,7 @@ static void follow(const int64_t *batches, int64_t most)
                 check_shares(&self, count + batches[i]);
                 check_products(&self, count + batches[i]);
                 collect(&self, count + batches[i], points[n > 0], weights[n > 0]);
-                check_products(&self, count + batches[i]); /* collecting for the files has changed nothing */
+                check_products(&self, count + batches[i]); /* collecting has not changed the centers */
             }
             for (int r = 0; r < self.ranks; r++) mrc_temporary_centers_drop(&self.rank[r].temporary);
             collect(&self, 0, points[n > 0], weights[n > 0]);

@@ -264,7 +264,7 @@ static void refuse(const char *header, size_t length, int64_t announced, size_t 
     assert_null(file);
 }
 
-/* In each header one thing is wrong; the checksum is checked last. */
+/* Each header has one error; the checksum is checked last. */
 static void test_lying_headers(void **state)
 {
     (void)state;
@@ -331,7 +331,8 @@ static void test_lying_headers(void **state)
     assert_that(most_memory() - before < 8 << 20, "%lld bytes", (long long)(most_memory() - before));
 }
 
-/* The checksum is right, so the header was written like this: the error is invalid JSON, not a lack of memory. */
+/* The checksum is correct, so the header was written with this error. The message must report invalid JSON, not a lack
+   of memory. */
 static void test_json_with_the_right_checksum(void **state)
 {
     (void)state;

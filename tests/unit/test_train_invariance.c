@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What must not affect a training run: the order of the centers, the number of threads or ranks, additional outputs;
- * and labels of 0, which give weights of 0.
+ * A training run must not depend on the order of the centers, the number of threads or ranks, or additional outputs.
+ * Labels of 0 must give weights of 0.
  *
  * Two ways to compute the same K steps differ by one step's rounding each (one_step_error, derived in
  * test_identities.c), and steps are non-expansive: |alpha - alpha'|_H <= K times that.
@@ -16,7 +16,7 @@ static mercer_train_options usual(const char *solver, const char *projector)
     mercer_train_options options = options_for(solver);
     options.projector = projector;
     bool stochastic = strcmp(solver, "pegasos") == 0 || strncmp(solver, "ep", 2) == 0;
-    if (stochastic && strcmp(solver, "ep3-exact") != 0) options.batch = 8; /* the others use all samples at once */
+    if (stochastic && strcmp(solver, "ep3-exact") != 0) options.batch = 8; /* others use all samples at once */
     options.nystrom = 40, options.eigenpairs = 3, options.epochs = 3;
     if (projects(solver)) options.projector_nystrom = 20, options.projector_eigenpairs = 4, options.projector_block = 8;
     return options;

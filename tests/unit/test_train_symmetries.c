@@ -184,7 +184,7 @@ static double limit_of(const task *self, const method *how, dense a)
     bool is_cg = strcmp(how->solver, "cg") == 0, normal = is_cg || strcmp(how->solver, "direct") == 0;
     double limit = (EPOCHS + 1) * one_step_error(self, &k, a) * (1 + turn);
     if (is_pcg(how)) limit += (EPOCHS + 1) * k.condition * PCG_TOLERANCE * (rkhs_norm(k.zz, a) + dense_norm(k.y));
-    if (normal) limit *= k.condition;                            /* systems of the squared condition */
+    if (normal) limit *= k.condition;                            /* their systems have the squared condition */
     if (is_cg) limit += 2e-4 * k.condition * rkhs_norm(k.zz, a); /* stops at 1e-4 of the gradient */
     assert_that(is_cg || limit < 1e-3 * rkhs_norm(k.zz, a), "%s: the bound %g says nothing", how->solver, limit);
     free(vectors.a);

@@ -249,7 +249,7 @@ static void test_watchdog(void **state)
         }
 }
 
-/* Very large labels: scaled weights or a clean error, never NaN, never a crash. */
+/* Very large labels give scaled weights or an error, never NaN or a crash. */
 static void test_huge_labels(void **state)
 {
     (void)state;
@@ -275,7 +275,8 @@ static void test_huge_labels(void **state)
 
 /* ---- Streaming ----------------------------------------------------------------------------------------------- */
 
-/* The same passes, submitted batch by batch: not the same weights (there is no schedule), but as good a fit. */
+/* If the same passes are submitted batch by batch, the weights differ, because there is no schedule, but the fit must
+   be equally good. */
 static void test_streaming(void **state)
 {
     (void)state;
