@@ -166,7 +166,7 @@ def table(name):
 
 @dataclass
 class Option:
-    """One value of one option, as the program, Python and C take it; None if an interface does not have the option."""
+    """One value of one option, as passed to the program, Python and C; None if an interface does not have the option."""
 
     name: str
     program: list[str] | None = None
@@ -444,7 +444,7 @@ class Outcome:
     constant: float = 1.0  # error of the best constant prediction
     log_loss: float | None = None
     coverage: float | None = None  # share of test targets in their 90 % interval or class set
-    warnings: list[str] = field(default_factory=list)  # of the C interface: preceded by the name of the field
+    warnings: list[str] = field(default_factory=list)  # error message; in C after the name of the field
     refusal: str | None = None
     bytes: bytes = b""
     shown: str = ""

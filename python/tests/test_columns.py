@@ -116,7 +116,7 @@ def test_a_dataset_is_read_by_the_schema_of_the_model(far):
     own = Dataset(folder / "test.csv", target="class", schema=model.schema)
     np.testing.assert_array_equal(model.predict(data), model.predict(own))
     assert mercer.evaluate(model, data)["accuracy"] == mercer.evaluate(model, own)["accuracy"] > 0.8
-    # A table may lack classes of the model.
+    # A table need not contain all classes of the model.
     lines = (folder / "test.csv").read_text().splitlines(keepends=True)
     (folder / "low.csv").write_text("".join(lines[:1] + [line for line in lines if line.endswith("low\n")]))
     few = mercer.evaluate(model, Dataset(folder / "low.csv", target="class", kinds="y:drop"))

@@ -94,7 +94,7 @@ def test_out():
     model.weights[...] = W
     room = np.full((300, 6), 7.0)
     assert model.predict(X, out=room[:, :3]).base is room
-    # The result in out is double, the other one float. Bound: rounding in float of sums of 160 terms of at most |w| and
+    # The result in out is double, the returned result float. Bound: rounding in float of sums of 160 terms of at most |w| and
     # of distances over 40 features.
     bound = 2 * (160 + 40) * 2**-24 * np.abs(W).sum(axis=0).max()
     np.testing.assert_allclose(room[:, :3], model.predict(X), rtol=0, atol=bound)

@@ -86,7 +86,7 @@ def test_weights_matter(waves):
 
 
 def test_large_sets_draw_heavy_centers():
-    X = np.arange(12_000.0).reshape(-1, 1)  # all rows differ, so none are merged
+    X = np.arange(12_000.0).reshape(-1, 1)  # all rows are distinct, so no rows are merged
     weights = np.where(X[:, 0] < 1000, 100.0, 0.001)
     model = KernelRegressor(centers=50, random_state=0, solver="cg", epochs=2, preprocess="none")
     assert (model.fit(X, X[:, 0], weights).model_.centers < 1000).mean() > 0.9
@@ -404,7 +404,7 @@ def test_callbacks(waves):
 def test_control_c(waves):
     X, y = waves
 
-    def interrupt(state):  # interrupts after the first epoch on a machine of any speed
+    def interrupt(state):  # interrupts after the first epoch, independent of the machine's speed
         if state["epoch"] >= 1:
             os.kill(os.getpid(), signal.SIGINT)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a new user meets: the signature, progress, files, eval_set, hyperparameters, importances, threads and routing."""
+"""The first steps of a new user: the signature, progress, files, eval_set, hyperparameters, importances, threads and routing."""
 
 import inspect
 import json
@@ -65,7 +65,7 @@ def test_signature(estimator):
 @BOTH
 @pytest.mark.parametrize("name", MOVED)
 def test_moved_parameters(estimator, name):
-    """A parameter of 0.2 raises an error that names its new place, which works."""
+    """A parameter of 0.2 raises an error that names the replacement, and the replacement works."""
     if name == "calibrate_to" and estimator is KernelRegressor:
         pytest.skip("only a classifier had it")
     message = rf"{name}: .*{estimator.__name__}\(advanced=\{{'{name}': \.\.\.\}}\)"

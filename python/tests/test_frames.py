@@ -147,7 +147,7 @@ def test_statistics_of_levels(tmp_path):
     np.testing.assert_array_equal(model.predict(frame), model.model_.predict(table)[:, 0])
     classes = np.where(y > 0, "up", "down")
     assert KernelClassifier(random_state=0, tune="off").fit(frame[:2000], classes[:2000]).score(frame[2000:], classes[2000:]) > 0.8
-    assert "statistics" not in encode(Context(), frame)[1]  # there are no targets
+    assert "statistics" not in encode(Context(), frame)[1]  # a prediction has no targets
 
 
 def test_text_that_is_true_or_false():
@@ -185,7 +185,7 @@ def test_durations_and_periods():
 
 
 def test_predictions_for_durations():
-    """Durations without missing values are days in predictions too: once they were nanoseconds there, or an error."""
+    """Durations without missing values are days in predictions, too. Earlier, predictions read them as nanoseconds or failed."""
     hours = np.random.default_rng(0).integers(1, 1000, 120)
     took = pandas.Series(pandas.to_timedelta(hours, unit="h"))
     for values in (took, took.astype(object), took.dt.to_pytimedelta()):
@@ -387,7 +387,7 @@ def test_permutation_importance(frame):
 
 
 def test_class_weights_of_names_with_signs():
-    """Class names may contain commas and equals signs, and one may be the start of another."""
+    """Class names may contain commas and equals signs, and a class name may be the beginning of another class name."""
     X = np.random.default_rng(0).normal(size=(90, 2))
     names = np.array(["a", "a=1", "a=1,b=2"])[np.arange(90) % 3]
     weight = {"a": 2.0, "a=1": 3.0, "a=1,b=2": 5.0}

@@ -3,8 +3,8 @@
 
 The tests walk the options of mercer train, the parameters of the estimators and the fields of mercer_fit_options and
 mercer_train_options, which paths.py lists with values other than their defaults. An option has an effect if the model
-file, the plan or the answer differs from the same fit without the option. Options whose effect is not visible in these
-are listed in UNSEEN with the reason.
+file, the plan or the answer differs from the same fit without the option. Options whose effect is not visible in file, plan or
+answer are listed in UNSEEN with the reason.
 """
 
 import tempfile

@@ -43,7 +43,7 @@ def test_lines_of_readme(monkeypatch, capsys, tmp_path):
     commands = re.findall(r"^mercer (.*)$", (ROOT / "README.md").read_text(), re.M)
     assert len(commands) == 2
     for command in commands:
-        line = f"{shlex.quote(sys.executable)} -m mercer {command}"  # a shell knows redirections and comments
+        line = f"{shlex.quote(sys.executable)} -m mercer {command}"  # in a shell, for redirections and comments
         done = subprocess.run(line, shell=True, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
     assert len((tmp_path / "classes.csv").read_text().splitlines()) == 570

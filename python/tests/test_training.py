@@ -378,7 +378,7 @@ def test_every_option_is_listed():
 
 
 def test_history_has_epochs_that_ended():
-    """A progress report at the start of a pass with unchanged counts is neither recorded nor passed to callbacks."""
+    """A progress report at the start of a pass is neither recorded nor passed to callbacks if its counts have not changed."""
     watch, told = Watch(Context(), []), []
     watch.callbacks = [lambda progress: told.append(progress["epoch"])]
     for epoch, samples, within in ((0, 0, 0), (0, 10, 10), (1, 20, 0), (1, 20, 0), (1, 30, 10), (2, 40, 0), (1, 20, 0)):

@@ -253,7 +253,7 @@ def test_few_groups():
 
 
 def test_options_of_training_do_not_warn_about_others(recwarn):
-    """A searched fit prefers converging solvers. No warning if average=True leaves only others, or with converge=False."""
+    """After a search, the planner prefers converging solvers. Neither average=True, which excludes them, nor converge=False warns."""
     model = fitted(average=True)
     assert model.plan_["solver"] == "ep4" and not recwarn.list
     assert fitted(converge=False).plan_["solver"] == "krr" and not recwarn.list
@@ -332,7 +332,7 @@ def test_progress_line_of_the_search(monkeypatch, capsys):
 
 
 def test_weights_with_a_smooth_kernel():
-    """Rounding made the equations of the gaussian kernel indefinite, and all steps were rejected: R2 .96 instead of .99."""
+    """Earlier, rounding made the equations of the gaussian kernel indefinite, and all steps were rejected: R2 .96, not .99."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=(700, 4))
     truth = 2 * np.sin(1.5 * x[:, 0]) + x[:, 1] * x[:, 2] + x[:, 3]
@@ -345,7 +345,7 @@ def test_weights_with_a_smooth_kernel():
 @pytest.mark.parametrize("option", [{"tune": "on"}, {"learn_features": True}, {"effort": 5}])
 @pytest.mark.parametrize("rows", [40, 300])
 def test_options_of_the_search_without_enough_rows(option, rows):
-    """With fewer than 50 distinct rows nothing is searched, and a given option of the search says so."""
+    """With fewer than 50 distinct rows there is no search, and a given option of the search causes a warning."""
     x = X[np.arange(rows) % 40]
     with warns("search." + next(iter(option)), next(iter(option)), "50 distinct rows"):
         KernelRegressor(random_state=0, **option).fit(x, Y[:rows])

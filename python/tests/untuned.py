@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The estimators with tune="off", by flat names of options. Most tests use them, because the search has its own tests."""
+"""The estimators with tune="off", by flat names of options. Most tests use them; the search has its own tests."""
 
 from functools import partial
 

@@ -98,7 +98,7 @@ class Reports(unittest.TestCase):
         message = self.report(b"\n".join(lines), 65)
         self.assertIn("run.jsonl: line 5: ", message)
         self.assertFalse(os.path.exists(self.html))
-        # A run that was killed and resumed leaves a torn line before the event "resume", which is not an error.
+        # A run that was killed and resumed leaves an incomplete line before the event "resume", which is not an error.
         resumed = b"\n".join(lines[:5]) + b"\n" + fixture.text([{"event": "resume"}]).encode() + b"\n".join(lines[5:])
         self.assertNotIn("cut off", self.good(resumed).text())
 
@@ -138,7 +138,7 @@ class Reports(unittest.TestCase):
         self.assertEqual([path.count("L") for path in lines], [1], "0 has no place on a log axis")
 
     def test_dotted_series(self):
-        """A dotted series has the color of the preceding series and does not use up a color."""
+        """A dotted series has the color of the preceding series, so the next series has the next color."""
         series = [{"name": name, "x": [0, 1], "y": [1, 2], "dotted": name == "p"} for name in "apb"]
         page = self.report([{"event": "chart", "title": "t", "series": series}])
         drawn = page.split("</ul>")[-1]
@@ -205,14 +205,14 @@ class Reports(unittest.TestCase):
             self.assertEqual(most, 500, "thinned out, not cut off")
 
     def test_curves_have_a_point_for_each_epoch(self):
-        """Curves have one point per epoch, because means of parts of an epoch fluctuate. Short curves also show those."""
+        """Curves have one point per epoch, because means over parts of an epoch fluctuate. Short curves have more points."""
         for epochs, lengths in [(8, {8}), (2, {2, 20})]:
             events = [dict(event, projection_residual=None) for event in fixture.epoch_events(epochs, 10)]
             lines = [path for path in self.good([fixture.start_event()] + events).paths if "L" in path]
             self.assertEqual({path.count("L") + 1 for path in lines}, lengths)
 
     def test_classes_on_a_map(self):
-        """A confusion matrix is a table, a map or a list of pairs, by the number of classes. A map is complete and fits the page."""
+        """A confusion matrix is a table, a map or a list of pairs, by the number of classes. A map shows the whole matrix."""
         for count, drawn in [(14, False), (15, True), (26, True), (40, True), (100, True), (101, False)]:
             labels = [f"{i} <class>" for i in range(count)]
             event = fixture.confusion_event(labels)

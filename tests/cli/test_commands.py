@@ -218,7 +218,7 @@ class Train(Case):
         self.assertEqual(found["centers"], 12)
 
     def test_augmented_centers(self):
-        """Centers from the augmented stream may be more than the rows; they depend only on the seed."""
+        """There may be more centers from the augmented stream than rows; the centers depend only on the seed."""
         same = ["train", "--synth", "digits", "--rows", "100", "--centers", "150", "--center-method", "augmented", "--epochs", "1"]
         for name, seed in (("a", "1"), ("b", "1"), ("c", "2")):
             found = self.answer(*same, "--augment", "shift:pixels=1", "--seed", seed, "-o", name)
@@ -384,7 +384,7 @@ class Others(Case):
             if result["solver"] != "direct":  # direct makes no steps
                 self.assertGreater(steps, 0)
             self.assertLess(steps, result["seconds"])
-        self.assertGreater(found[2]["projection"], 0)  # cg: solves with its preconditioner
+        self.assertGreater(found[2]["projection"], 0)  # cg: solves systems with its preconditioner
         self.assertGreater(found[3]["projection"], 0)  # direct
 
     def test_odd_names(self):

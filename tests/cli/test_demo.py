@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_demo.py MERCER: mercer demo --quick: its table, conclusion, page and log, and the accuracies it is meant to show."""
+"""test_demo.py MERCER: mercer demo --quick: table, conclusion, page and log, and the accuracies that it must show."""
 import json
 import math
 import os

@@ -229,7 +229,7 @@ class Writing(Case):
         self.assertEqual([name for name in os.listdir(self.folder) if name.startswith(".")], [])
 
     def test_tmpfs_full(self):
-        """A full disk: a small tmpfs, if one can be mounted."""
+        """A full disk, simulated by a small tmpfs if the test may mount one."""
         self.make_npy(400)
         script = "mount -t tmpfs -o size=8k tmpfs disk && echo old >disk/m && '%s' train --x x.npy --y y.npy --centers 400 --kernel laplace:bandwidth=3 -o disk/m -q; echo $?; head -c 20 disk/m; ls -A disk"
         os.makedirs(self.path("disk"))

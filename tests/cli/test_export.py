@@ -45,7 +45,7 @@ KERNELS = {
 }
 
 
-XXHASH = ctypes.util.find_library("xxhash")  # computes the checksums of model files
+XXHASH = ctypes.util.find_library("xxhash")  # the module xxhash computes the checksums of model files
 MEMBERS = [  # options of models with kernels of both norms and several preprocessings
     ["--kernel", "laplace:bandwidth=3", "--preprocess", "standardize"],
     ["--kernel", "exppower-l1:bandwidth=5,gamma=0.7", "--preprocess", "rank", "--centers", "90"],
@@ -72,7 +72,7 @@ class Exports(Case):
         self.count = 0
         rng = random.Random(3)
         self.rows = [[rng.gauss(0, 1) for _ in range(5)] for _ in range(320)]
-        self.rows[300] = [v * (1 + 1e-6) for v in self.rows[0]]  # too close for a distance from inner products
+        self.rows[300] = [v * (1 + 1e-6) for v in self.rows[0]]  # too close for accurate distances from inner products
         self.values = [v for row in self.rows for v in row]
         targets = [[math.sin(x[0]) + x[1] * x[2] + 100, x[3]] for x in self.rows]
         self.write("x.npy", npy_bytes("<f4", (320, 5), self.values))
@@ -84,7 +84,7 @@ class Exports(Case):
         self.good("train", "--x", x, "--y", y, "--centers", "260", "-q", "-o", "m.safetensors", *options)
 
     def train_mean(self, data, members, *options, **added):
-        """Train models one by one and write their mean; they differ more than the members of a fit. added: texts of the file."""
+        """Train models, which differ more than the members of a fit, and write their mean. added: metadata texts of the file."""
         self.write("w.npy", npy_bytes("<f8", (1, 5), [1, 2, 0.5, 1, 0.1]))
         for number, own in enumerate(members):
             centers = [] if "--centers" in own else ["--centers", "100"]
@@ -298,7 +298,7 @@ class C99(Exports):
             self.assertEqual(library.prices_predict_cells(cells, out), column + 1, text)
 
     def test_statistics_of_levels(self):
-        """An exported file has the statistics of categories with many levels, and their other features."""
+        """An exported file encodes categories with many levels by their statistics and their other features."""
         rng = random.Random(9)
         effects = [rng.gauss(0, 1) for _ in range(320)]
         for classes in (0, 3):

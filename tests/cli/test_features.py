@@ -61,7 +61,7 @@ class Features(Case):
             self.assertIn(words, page)
 
     def test_given_kernels_and_preprocessings(self):
-        """Given kernels and preprocessings are kept; the metric is diagonal for a kernel of the L1 norm."""
+        """Given kernels and preprocessings are not changed; the metric is diagonal for a kernel of the L1 norm."""
         for kernel, preprocess, kind in (("laplace-l1", "auto", "diagonal"), ("matern32", "rank", "full")):
             told = self.answer("train", *self.learned, "--kernel", kernel, "--preprocess", preprocess, "-o", "m.safetensors")
             self.assertTrue(told["kernel"].startswith(kernel + ":"))

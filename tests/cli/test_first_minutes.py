@@ -61,7 +61,7 @@ class Walk(Case):
         self.assertIsNotNone(found, rows["result"])
         self.assertRegex(rows["columns"], r"columns +area \d\.\d{3}, district \d\.\d{3}.* \(.*R2.*training rows.*\)$")
         self.assertRegex(rows["model"], r"houses\.safetensors, [\d.]+ kB, in ")
-        # The score is that of other rows of the same kind.
+        # The score agrees with that on other rows of the same distribution.
         test = self.answer("eval", "houses.safetensors", "test.csv")
         self.assertEqual(test["rows"], 60)
         self.assertLess(abs(test["r2"] - float(found.group(1))), 0.05)
@@ -82,7 +82,7 @@ class Walk(Case):
         self.assertEqual(self.good("predict", "-m", "houses.safetensors", "new.csv", "--id-column", "code", "--keep", "area"), out)
         form = self.good("predict", "houses.safetensors", "new.csv", "--output-format", "jsonl").splitlines()
         self.assertEqual(list(json.loads(form[0])), ["price_predicted"])
-        # --output - is plain text, as before.
+        # --output - writes plain text without column names.
         self.assertRegex(self.good("predict", "houses.safetensors", "new.csv", "-o", "-"), r"^[\d.]+\n")
         self.bad(2, "--json and --output -: .*stdout", "predict", "houses.safetensors", "new.csv", "--json")
 
@@ -94,7 +94,7 @@ class Walk(Case):
         self.assertEqual(self.read("houses.safetensors"), before)
         self.train("houses.csv", "--target", "age", "--force")
         self.assertNotEqual(self.read("houses.safetensors"), before)
-        self.train("houses.csv", "--target", "price", "-o", "houses.safetensors")  # a name that is given is
+        self.train("houses.csv", "--target", "price", "-o", "houses.safetensors")  # a given column name is an error
         self.assertEqual(self.read("houses.safetensors"), before)
 
     def test_default_names(self):
@@ -217,7 +217,7 @@ class Score(Case):
         self.assertLess(found["held_out"]["r2"], 0.2)
 
     def test_without_rows_to_hold_out(self):
-        """Without held-out rows the result is that of the search, which is said."""
+        """Without held-out rows the result is the score of the search, and the output says so."""
         self.write("t.csv", noise(200, lambda rng: "%.4f" % rng.gauss(5, 2)))
         text = self.run_program("train", "t.csv", "--validation-fraction", "0", *QUICK).stderr.decode()
         self.assertRegex(text, r"(?m)^result +R2 -?0\.\d+ on \d+ held-out rows .*mercer eval")
@@ -249,7 +249,7 @@ class Score(Case):
 
 
 class Columns(Case):
-    """Every column that is dropped, or looks like an identifier, has a warning with what to do."""
+    """Every column that is dropped, or looks like an identifier, causes a warning that names a remedy."""
 
     def test_warnings(self):
         rng = random.Random(4)

@@ -32,7 +32,7 @@ COMMANDS = {
     "predict": ["predict", "-m", "classes.safetensors", "--x", "classes.csv", "-o", "-"],
 }
 UNSTEADY = re.compile(r"(?<=^time) .*$| in [\d.]+ s$", re.MULTILINE)  # measured times
-FEWER = {"0.1": 4, "0.2": 5}  # 0.1 had no missing values, 0.2 no prices
+FEWER = {"0.1": 4, "0.2": 5}  # 0.1 did not support missing values, and 0.2 did not support prices
 
 
 class Golden(Case):
@@ -85,7 +85,7 @@ class Golden(Case):
         self.bad(65, "values.safetensors: .*checksum", "predict", "-m", "values.safetensors", "--x", "values.csv", "-o", "f.npy", cwd=folder)
 
     def test_interrupted_runs_go_on_or_are_refused(self):
-        """Interrupted runs of this version are resumed. Those of other versions are rejected, with their version, and not changed."""
+        """Interrupted runs of this version are resumed. Other runs are rejected with their version, and their files are not changed."""
         own = ".".join(self.good("--version").split()[1].split(".")[:2])
         for version in self.versions:
             with self.subTest(version=version):

@@ -97,7 +97,7 @@ class Waiting(Case):
         self.bad(74, r"fifo: .*regular file", "train", "--x", "fifo", "-o", "m", timeout=60)
 
     def test_a_kernel_of_zeros(self):
-        """A shift relative to a zero diagonal never makes a matrix positive definite, so the attempts must end."""
+        """A shift relative to a zero diagonal never makes a matrix positive definite, so attempts must be limited."""
         self.write("z.csv", "a,b,y\n" + "".join("0,0,%d\n" % i for i in range(40)))
         train = ["train", "--x", "z.csv", "--target", "y", "--kernel", "linear", "--tune", "off", "--ridge", "none", "-o", "m", "-q"]
         self.bad(1, r"K\(Z, Z\) .*definite", *train, "--solver", "krr", timeout=60)
@@ -110,7 +110,7 @@ class Waiting(Case):
 
     @unittest.skipIf(SANITIZED, "a sanitizer needs more address space")
     def test_little_address_space(self):
-        """Threads of a BLAS without memory retry forever, but do not keep the process alive."""
+        """If the threads of a BLAS library get no memory, they retry forever, but the process ends."""
         self.make_model("m")
         ends = []
         for kib in (80000, 120000, 160000, 180000, 300000):
@@ -251,7 +251,7 @@ class Shrinking(Case):
         self.assertEqual(self.read("cut.npy"), self.read("whole.npy"))
 
     def test_samples(self):
-        """Samples are mapped, so a file that changes during training is an error with its name."""
+        """Samples are mapped, so a file that changes during training is an error that names the file."""
         self.make_npy(4000, d=20)
         train = ["train", "--x", "x.npy", "--y", "y.npy", "--centers", "1000", "--solver", "ep4", "--epochs", "100000", "--batch", "500", "--device", "cpu",
                  "--memory", "30M", "-o", "m", "-q"]  # fmt: skip

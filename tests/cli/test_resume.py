@@ -12,7 +12,7 @@ import time
 from support import PROGRAM, Case, main, npy_bytes
 
 
-SANITIZED = bool(os.environ.get("MERCER_TEST_SLOW"))  # a build with sanitizers, which is several times slower
+SANITIZED = bool(os.environ.get("MERCER_TEST_SLOW"))  # true for a build with sanitizers, which is several times slower
 CENTERS, BATCH = (150, 150) if SANITIZED else (300, 300)
 
 
@@ -54,7 +54,7 @@ class Resume(Run):
         self.good(*self.train())
         self.assertEqual(self.read("m.safetensors"), whole)
         # A finished run has nothing to resume, and its folder may be used again.
-        self.write("run/lock", "process 1")  # left by a process that was killed just after it had finished
+        self.write("run/lock", "process 1")  # a lock file, as left by a process that was killed just after its run had finished
         self.good("resume", "run", "-q")
         self.assertEqual(sorted(os.listdir(self.path("run"))), ["checkpoint.safetensors", "config.json"])
         os.remove(self.path("m.safetensors"))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_shap.py MERCER: Shapley values of rows, their file, backgrounds, and what is refused."""
+"""test_shap.py MERCER: Shapley values of rows, the file with these values, backgrounds, and refused models."""
 import csv
 import io
 import random

@@ -72,7 +72,7 @@ class Tables(Case):
                 file.seek(8 + size + begin)
                 origin = memoryview(file.read(end - begin)).cast("d").tolist()
             self.assertEqual(len(origin), 1 + 30 + 8)
-            self.assertEqual(origin[1:], [0] * 38)  # The lookup for the L2 norm needs this.
+            self.assertEqual(origin[1:], [0] * 38)  # The lookup for the L2 norm needs this number of rows.
             self.good("predict", "-m", "m", "--x", "t.csv", "--target", "price", "-o", "all.csv", "-q")
             self.good("predict", "-m", "m", "--x", "few.csv", "--target", "price", "-o", "few-out.csv", "-q")
             self.good("predict", "-m", "m", "--x", "t.csv", "--target", "price", "-o", "slow.csv", "--device", "reference", "-q")
@@ -129,7 +129,7 @@ class Tables(Case):
                 more = ("--x", self.path(name), "--target", "price", "-o", self.path(name + ".out.csv"), "-q", "--threads", "1")
                 peaks[name] = self.peak("predict", "-m", self.path("m"), "--id-column", "id", *more)
         size = len(text) / 2**20
-        self.assertGreater(size, 25)  # MiB; features and predictions take 10 more
+        self.assertGreater(size, 25)  # limit in MiB; features and predictions would take 10 MiB more
         self.assertLess(peaks["n750.csv"], peaks["n75.csv"] + size / 2, peaks)
         self.assertLess(peaks["z750.csv.gz"], peaks["z75.csv.gz"] + size / 2, peaks)
         rows = self.read("n750.csv.out.csv")
@@ -220,7 +220,7 @@ class Tables(Case):
         self.bad(65, r"line 5, column 'a': 'NA' .*number", *train, "--missing==-")
 
     def test_notations(self):
-        """Notations of amounts, percentages and dates, in training and in a new table."""
+        """Amounts, percentages and dates are read in the same notation in training and in a new table."""
         rows = []
         for i in range(300):
             day = datetime.date(2023, 1, 1) + datetime.timedelta(i)

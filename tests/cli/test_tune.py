@@ -379,7 +379,7 @@ class Resumed(Search):
         train = ["train", *self.long[:4], "--centers", "150", "--effort", "1", "--budget", "1h", "--checkpoint", "run", "-o", "m.safetensors", "-q"]
         self.good(*train)
         os.remove(self.path("m.safetensors"))
-        os.remove(self.path("run", "checkpoint.safetensors"))  # as if killed before the first checkpoint, so that the search is repeated
+        os.remove(self.path("run", "checkpoint.safetensors"))  # as if killed before the first checkpoint: the search is repeated
         config = json.loads(self.read("run/config.json"))
         self.assertEqual(config["options"]["budget"], "1h")
         self.write("run/config.json", json.dumps(dict(config, finished=False)))
@@ -393,7 +393,7 @@ class Resumed(Search):
             self.good("train", *QUICK, "--checkpoint", name, "-o", "m.safetensors", "-q")
             self.assertEqual(self.read("m.safetensors"), self.read("whole.safetensors"))
             os.remove(self.path("m.safetensors"))
-            if killed:  # as if before the first checkpoint, so that the search is repeated
+            if killed:  # as if stopped before the first checkpoint: the search is repeated
                 os.remove(self.path(name, "checkpoint.safetensors"))
             self.good("resume", name, "-q")
             self.assertEqual(self.read("m.safetensors"), self.read("whole.safetensors"))

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tests training on real images (MNIST, Fashion-MNIST) in the folder MERCER_DATA; skipped if that is not set. It uses
- * few centers and a third of the images, so that it takes seconds; bench/paper/table.c makes the whole table.
+ * Tests training on real images (MNIST, Fashion-MNIST) in the folder MERCER_DATA; skipped if MERCER_DATA is not set.
+ * Few centers and a third of the images keep the test within seconds; bench/paper/table.c makes the complete table of
+ * accuracies.
  *
  * For the same centers the direct solution is the optimum, so the iterative solvers are compared with it. The standard
  * deviation of an accuracy a on 10,000 test images is sqrt(a (1-a) / 10^4) < 0.4 points, and the difference

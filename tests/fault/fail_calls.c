@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Module for LD_PRELOAD. Call number MERCER_FAULT_AT (from 0) of kind MERCER_FAULT_KIND on a file below the folder
- * MERCER_FAULT_FOLDER fails with errno MERCER_FAULT_ERROR. If that is -1, mmap succeeds and the file is then truncated.
- * The number of calls of each kind is counted in the file MERCER_FAULT_COUNTS. That file is mapped, so that the counts
- * are complete however the program ends.
+ * MERCER_FAULT_FOLDER fails with errno MERCER_FAULT_ERROR. If MERCER_FAULT_ERROR is -1, mmap succeeds and the file is
+ * then truncated. The number of calls of each kind is counted in the file MERCER_FAULT_COUNTS. That file is mapped, so
+ * that the counts are complete however the program ends.
  */
 #define _GNU_SOURCE
 

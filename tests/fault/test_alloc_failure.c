@@ -70,7 +70,7 @@ static size_t out_bytes(const fixture *f)
     return (size_t)(f->out.rows * f->out.ld * mrc_dtype_size(f->out.dtype));
 }
 
-/* Open a new context, whose scratch memory has yet to be allocated. */
+/* Open a new context, which has not allocated its scratch memory yet. */
 static void open_context(fixture *f)
 {
     f->counter = (test_allocator){0};

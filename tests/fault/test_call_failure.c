@@ -2,7 +2,7 @@
 /*
  * Makes the n-th allocation fail, n = 1, 2, ... of every public function that no other test of this folder covers:
  * evaluation, gradients, importance, fits in steps, plans, copies of datasets, communicators. Such a call succeeds
- * without that memory or returns MERCER_ERROR_MEMORY, leaks nothing, and succeeds when it is repeated.
+ * without the failed allocation or returns MERCER_ERROR_MEMORY, leaks nothing, and succeeds when it is repeated.
  * tests/tools/test_fault_coverage.py finds functions that are in no test.
  */
 #include "support/check.h"
@@ -153,7 +153,7 @@ static mercer_status run_fitting(mercer_fitting *fitting)
     MRC_TRY(mercer_fitting_parts(fitting, &parts));
     MRC_TRY(mercer_trainer_report(parts.trainer, &trained));
     MRC_TRY(mercer_trainer_spectrum(parts.trainer, values, P, &count));
-    assert_int_equal(mercer_trainer_checkpoint(parts.trainer), MERCER_ERROR_ARGUMENT); /* there is no file for it */
+    assert_int_equal(mercer_trainer_checkpoint(parts.trainer), MERCER_ERROR_ARGUMENT); /* there is no such file */
     mercer_status status = mercer_fitting_take_model(fitting, &model);
     mercer_model_free(model);
     return status;
@@ -275,7 +275,7 @@ static mercer_status call_column_texts(fixture *f)
     return status;
 }
 
-/* Sets the schema of a table with one category, which is two features. */
+/* Sets the schema of a table with one category, which becomes two features. */
 static mercer_status call_schema(fixture *f)
 {
     static const int32_t codes[] = {0, 1};
@@ -374,7 +374,8 @@ static void close_fixture(fixture *f, const char *what)
     assert_int_equal(f->counter.misused, 0);
 }
 
-/* Run call c with allocation n failing; return whether it made fewer. A source hands a failure on as its own. */
+/* Run call c with allocation n failing; return whether the call made fewer allocations. A source reports a failed
+   allocation as its own failure. */
 static bool fail_one(int c, int64_t n)
 {
     fixture f;

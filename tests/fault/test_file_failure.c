@@ -3,8 +3,8 @@
  * Makes call number n of each kind of system call fail, n = 0, 1, ... up to the number of such calls, in all operations
  * that read or write files: with EIO, ENOSPC, EINTR, and by transferring only half of the bytes. A failure must have a
  * status and a message that names the file. An existing file must stay unchanged or be replaced completely. No
- * temporary file, descriptor or memory may leak, and the same operation must then succeed. Does the same for allocation
- * number n. The last lines of the output count the injected failures.
+ * temporary file, descriptor or memory may leak, and the same operation must then succeed. The test also makes
+ * allocation number n fail and checks the same conditions. The last lines of the output count the injected failures.
  */
 #include "support/datasets.h"
 
@@ -505,7 +505,7 @@ static void test_every_call(void **state)
     char text[ROWS * 64] = "a,b,c\n", *end = text + strlen(text);
     mercer_kernel kernel;
     fixture self = {0};
-    setenv("TMPDIR", folder, 1); /* leftover temporary files are counted there and removed with the folder */
+    setenv("TMPDIR", folder, 1); /* leftover temporary files in the folder are counted and removed with the folder */
     for (int i = 0; i < ROWS * WIDTH; i++) values[i] = (float)((i * 37) % 101) / 10;
     for (int i = 0; i < ROWS; i++) {
         targets[i] = values[WIDTH * i];

@@ -250,7 +250,7 @@ static void run_replay(replay *self)
     for (int end = 0; end <= event_count; end++) {
         replay_names(self->name, end, self->sync, 0, &late);
         assert_that(late <= MOST_NAMES || (late < 32 && !self->sync), "%d names are not on disk", late);
-        int bits = late < MOST_NAMES ? late : MOST_NAMES, shift = late - bits; /* all subsets of the last */
+        int bits = late < MOST_NAMES ? late : MOST_NAMES, shift = late - bits; /* all subsets of the last changes */
         for (unsigned kept = 0; kept < 1u << bits; kept++) {
             unsigned mask = kept << shift | ((1u << shift) - 1);
             int file = replay_names(self->name, end, self->sync, mask, &late);

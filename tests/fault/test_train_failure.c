@@ -126,7 +126,7 @@ static void check_failure(chain *self, int at, mercer_status status, int n)
     for (int64_t i = 0; at == 5 && i < N * C; i++) assert_true(((double *)self->f.data)[i] == 0);
 }
 
-/* Run the whole chain with allocation n failing; return true if there were fewer allocations. */
+/* Run all stages with allocation n failing; return true if there were fewer allocations. */
 static bool run_chain(chain *self, int n, const double *expected)
 {
     bool clean = true;

@@ -2,7 +2,8 @@
 /*
  * Runs a fuzz target without libFuzzer: DRIVER CORPUS COUNT [FIRST]. Runs each file of the folder CORPUS, then COUNT
  * mutations with numbers from FIRST (default 0). Mutation k of a corpus is deterministic, so a failure can be repeated.
- * With FUZZ_TRACE set, each number is printed before its run; the last one printed is the one that failed.
+ * With FUZZ_TRACE set, each number is printed before the run of its mutation; the last number is that of the failed
+ * run.
  */
 #define _GNU_SOURCE
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Fuzz target: arbitrary bytes as a file of a run folder. They are loaded as a checkpoint, unchanged and with corrected
- * checksums; a training run that accepts them must reach a finite model. The program also reads them as the folder's
- * configuration.
+ * Fuzz target: arbitrary bytes as a file of a run folder. The bytes are loaded as a checkpoint, unchanged and with
+ * corrected checksums; a training run that accepts the checkpoint must end with a finite model. The program also reads
+ * them as the folder's configuration.
  */
 #define _GNU_SOURCE /* memfd_create */
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Fuzz target: arbitrary bytes as a model file. They are loaded twice: unchanged, and with corrected checksums. Otherwise
- * the checksums would reject every mutation before the later code is reached. A model that loads must predict.
+ * Fuzz target: arbitrary bytes as a model file. The bytes are loaded twice: unchanged, and with corrected checksums.
+ * Without this correction, the checksums would reject every mutation before the later code is reached. A model that
+ * loads must predict.
  */
 #define _GNU_SOURCE /* memfd_create */
 

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """run.py SOURCE WORK [WHEEL [TEST...]]: installs the Python package into a virtual environment under WORK and runs its tests.
 
-The package is built in WORK, a folder in the source tree, with the compiler of other builds, so that a compiler cache has
-hits. With WHEEL, this file is installed and nothing is built; with TESTs, only these run.
+The package is built in WORK, a folder in the source tree, with the compiler of other builds, so that the compiler
+cache helps. With WHEEL, this file is installed and nothing is built; with TESTs, only these run.
 
 The environment and the build are kept, so that later runs only take the time of the tests. Exits with 77 and a reason if
 the tests cannot run: Python is older than 3.10, the venv module or pip is missing, or packages cannot be installed.

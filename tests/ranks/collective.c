@@ -110,7 +110,8 @@ static void test_sum(int shards, int64_t elements, mercer_dtype dtype)
     check(mrc_comm_sum(alone, whole, all, NULL) == MERCER_OK, "sum of one rank", shards, (int)elements);
     size_t bytes = (size_t)(elements * mrc_dtype_size(dtype));
     check(memcmp(parts[0].data, all[0].data, bytes) == 0, "other bits than one process", shards, (int)elements);
-    /* If the shards of each rank form a subtree, it sends one node: 2 (ranks - 1) / ranks buffers, as documented. */
+    /* If the shards of each rank form a subtree, each rank sends one node: 2 (ranks - 1) / ranks buffers, as
+       documented. */
     if (comm->ranks > 1 && shards % comm->ranks == 0 && (local & (local - 1)) == 0 && elements >= 5000) {
         double sent = (double)(comm->bytes_sent - before), share = (comm->ranks - 1.0) / comm->ranks;
         double wanted = 2 * (double)bytes * share;
@@ -231,8 +232,8 @@ static void speak_slowly(void *user, int code, const char *text)
     if (file) fclose(file);
 }
 
-/* Rank 1 leaves and the others must notice. A rank that sees rank 0 leave must find the file `path`: rank 0 writes it
-   before it leaves. */
+/* Rank 1 leaves, and the other ranks must detect this. A rank that sees rank 0 leave must find the file `path`: rank 0
+   writes it before it leaves. */
 static int test_leaving(char *path)
 {
     int mine = 0, any;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A link (comm/module.h) for machines without GPUs: "device" memory is host memory, sent by MPI. It tests the logic
- * around links on any number of ranks. MERCER_FAKE_LINK injects faults: "same" (all ranks report the same GPU),
+ * A link (comm/module.h) for machines without GPUs: "device" memory is host memory, sent by MPI. It serves to test the
+ * logic around links on any number of ranks. MERCER_FAKE_LINK injects faults: "same" (all ranks report the same GPU),
  * "open N" (rank N cannot begin to join), "join N" (rank N fails later while joining), "start N" (the sixth exchange of
  * rank N fails), "stop N" (rank N stops at that exchange).
  */

@@ -18,7 +18,7 @@ MODULE = os.path.join(os.path.dirname(COLLECTIVE), "ranks_fail_memory.so")
 
 class Faults(Ranks):
     def disturb(self, number, rng, with_signal, seconds):
-        """Run a job on 4 ranks and send a signal to one rank at a random moment. Return whether the job was hit."""
+        """Run a job on 4 ranks and send a signal to one rank at a random moment. Return whether the job was still running."""
         shutil.rmtree(self.path("run"), ignore_errors=True)
         for name in ("m.safetensors",):
             if os.path.exists(self.path(name)):
@@ -29,7 +29,7 @@ class Faults(Ranks):
             4, PROGRAM, "train", *LONGER, "-o", "m.safetensors", "--checkpoint", "run", "--checkpoint-every",
             "0.05s", "--deadline", str(DEADLINE), flags=flags,
         )
-        if number % 4 < 3:  # hit during training; every fourth job at any moment
+        if number % 4 < 3:  # the signal is sent during training; in every fourth job at any moment
             self.wait_for_folder(process)
         time.sleep(rng.uniform(0.0, 0.7) * seconds)
         ranks = self.ranks_of()
@@ -152,7 +152,7 @@ class Memory(Ranks):
     def run_failing(self, rank, at):
         variables = {"LD_PRELOAD": MODULE, "MERCER_FAULT_RANK": str(rank), "MERCER_FAULT_AT": str(at), "MERCER_FAULT_COUNTS": self.path("counts")}
         passed = [word for name in variables if name != "LD_PRELOAD" for word in ("-x", name)]
-        preload = "LD_PRELOAD=" + variables.pop("LD_PRELOAD")  # must not apply to mpirun itself
+        preload = "LD_PRELOAD=" + variables.pop("LD_PRELOAD")  # the environment of the ranks must not apply to mpirun itself
         process = self.launch(2, PROGRAM, "train", *self.TRAINING, "-o", "m.safetensors", "--checkpoint", "run", "--deadline", str(DEADLINE),
                               flags=[*passed, "-x", preload], variables=variables)  # fmt: skip
         began = time.monotonic()

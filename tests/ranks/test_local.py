@@ -220,7 +220,7 @@ class Interrupted(Local):
             code, _, err = self.finish(process)
             self.assertIn(code, (0, 75, -signal.SIGINT, -signal.SIGKILL), err)
             if not os.path.exists(self.path("run", "config.json")):
-                continue  # interrupted before the folder of the run existed
+                continue  # the signal arrived before the folder of the run existed
             self.good("resume", "run", "-q", *on(3 - number % 2))
             self.assertEqual(self.read("m.safetensors"), self.read("alone.safetensors"), number)
 

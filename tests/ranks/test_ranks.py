@@ -17,7 +17,7 @@ from job import COLLECTIVE, COMMON, DEFLATED, DIGITS, LONG, LONGER, PROGRAM, SHA
 class SameBytes(Ranks):
     def test_every_solver(self):
         order = [2, 3, 4, 8, 1]
-        # The short form leaves out most training runs that test_local.py runs on ranks that are threads.
+        # The short form omits most of the training runs that test_local.py makes with threads as ranks.
         names = list(TRAININGS) if LONG else ["direct", "ep4 bgs", "ep4 ep2", "ep3 bgs", "ep3-exact", "ep1", "pegasos", "nytro", "gd", "few", "krr"]
         for number, name in enumerate(names):
             wanted = self.alone(*DIGITS, *TRAININGS[name])

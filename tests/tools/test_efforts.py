@@ -199,7 +199,7 @@ class Charts(unittest.TestCase):
         drawn = xml.fromstring(effort_chart.draw(lines()))
         texts = ["".join(node.itertext()) for node in drawn.iter("{http://www.w3.org/2000/svg}text")]
         self.assertEqual([texts.count(name) for name in ("housing", "letter", "1 − R²", "1 − accuracy")], [1, 1, 1, 1])
-        self.assertEqual([texts.count(name) for name in ("Mercer", "CatBoost")], [3, 3])  # the legend, and a name in each panel
+        self.assertEqual([texts.count(name) for name in ("Mercer", "CatBoost")], [3, 3])  # in the legend and in each panel
         marks = [node.text for node in drawn.iter("{http://www.w3.org/2000/svg}title")]
         self.assertIn("Mercer, effort 3: 0.1490 after 4.0 s", marks)
         self.assertEqual(len(marks), 1 + 4 + 2)

@@ -15,7 +15,7 @@ import unittest
 
 ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 OBJECT = "CMakeFiles/mercer_objects.dir/src/core/memory.c.o"
-# name: programs that the preset needs, a small target, a text that only flags of this preset put into it
+# name: programs that the preset needs, a small target, a text that the target contains only with the flags of this preset
 BUILDS = {
     "release": ([], OBJECT, b""),
     "demo": ([], OBJECT, b""),
@@ -42,7 +42,7 @@ class Presets(unittest.TestCase):
         with open(os.path.join(folder, "CMakeCache.txt"), encoding="utf-8") as file:
             cache = dict(re.findall(r"^(\w+):\w+=(.*)$", file.read(), re.MULTILINE))
         for name, value in preset["cacheVariables"].items():
-            if name != "CMAKE_C_COMPILER":  # CMake replaces it by its path
+            if name != "CMAKE_C_COMPILER":  # CMake replaces the name by its path
                 self.assertEqual(cache[name], value, name)
 
     def test_presets(self):

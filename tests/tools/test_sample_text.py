@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""tools/sample-text: what it draws from a small tree and from this one."""
+"""tools/sample-text: the samples that it draws from a small tree and from this tree."""
 import csv
 import os
 import subprocess
@@ -57,7 +57,7 @@ def sample(*arguments):
 
 class SampleText(unittest.TestCase):
     def test_small_tree(self):
-        """A tree with fewer texts than the sample gives all of them, with the lines on which they begin."""
+        """If a tree has fewer texts than requested, the sample has all texts, with the lines on which they begin."""
         with tempfile.TemporaryDirectory() as folder:
             for path, text in TREE.items():
                 os.makedirs(os.path.join(folder, os.path.dirname(path)), exist_ok=True)

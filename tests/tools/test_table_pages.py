@@ -64,7 +64,7 @@ class Documents(unittest.TestCase):
         lines = []
         for split, (own, other) in enumerate([(0.9, 0.85), (0.91, 0.87), (0.92, 0.86)], start=1):
             lines += [line("homes", split, "mercer", "default", "r2", own), line("homes", split, "lightgbm", "default", "r2", other)]
-            lines += [line("homes", split, "svm", "default", "r2", 0.99)] if split == 1 else []  # better, but on one split only
+            lines += [line("homes", split, "svm", "default", "r2", 0.99)] if split == 1 else []  # better, but only on one split
             lines += [line("people", split, "mercer", "default", "auc", 0.8 + split / 1000, accuracy=0.7, log_loss=0.5),
                       line("people", split, "xgboost", "search", "auc", 0.81 + split / 999, accuracy=0.75, log_loss=0.4, budget=5)]
         lines += [line("homes", 0, "mercer", "default", "r2", 0.95), {**line("homes", 0, "mercer", "default", "r2", 0.93), "seed": 1},
@@ -75,7 +75,7 @@ class Documents(unittest.TestCase):
             file.write("above\n<!-- page.py writes from here -->\nstale\n<!-- page.py writes to here -->\nbelow\n")
 
     def test_means(self):
-        entries = table_results.read([self.path, self.path])  # the same fit counts once
+        entries = table_results.read([self.path, self.path])  # two results of the same fit count once
         self.assertEqual(len(entries), 16)
         values = table_results.differences(table_results.part(entries, False), "homes", "lightgbm", "default", "r2")
         mean, error = table_results.mean_of(values)
