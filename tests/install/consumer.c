@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A program that uses the installed library. Valid C and C++. Argument: the version it must find. */
+/* A program that uses the installed library. Valid C and C++. Argument: the expected version of the library. */
 #include <mercer/mercer.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +12,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "library %s, header %s, expected %s\n", mercer_version(), compiled, argc > 1 ? argv[1] : "?");
         return 1;
     }
-    /* A context reaches the backend, and so what the library itself depends on. */
+    /* Creating a context uses the backend, and so the libraries that the library depends on. */
     mercer_context *context = NULL;
     mercer_status status = mercer_context_create(&context, NULL);
     if (status != MERCER_OK) {
