@@ -155,7 +155,7 @@ static bool decimal_number(const mrc_parquet_column *column, const mrc_parquet_b
     uint8_t room[8];
     int64_t length, whole = 0, most = (int64_t)1 << 53;
     const uint8_t *bytes = decimal_bytes(column, batch, i, room, &length);
-    if (!bytes || length == 0 || column->scale > 19) return false;
+    if (!bytes || length == 0 || column->scale > 18) return false; /* 10^18 is the last power in int64_t */
     whole = bytes[0] >> 7 ? -1 : 0;
     for (int64_t k = 0; k < length; k++) {
         if (whole > most || whole < -most) return false;
