@@ -147,9 +147,9 @@ def sections(entries):
     if splits:
         count, budgets = len({entry["split"] for entry in splits}), sorted({entry["budget"] for entry in splits if entry.get("budget")})
         upto = f" to {budgets[-1]:.0f}" if budgets and budgets[-1] > budgets[0] else ""
-        said = f" (searched: random configurations that begin within {budgets[0]:.3g}{upto} s)" if budgets else ""
-        yield prose(f"**Random splits, {count} of them**{said}: means and standard errors of test scores. The number of splits is in "
-                    "brackets where it is smaller.")
+        said = f" A package marked \"searched\" tries random configurations and begins no new one after {budgets[0]:.3g}{upto} s." if budgets else ""
+        yield prose(f"**On {count} random splits.** Means and standard errors of test scores; the number of splits is in brackets where it is "
+                    f"smaller.{said}")
         cases = cases_of(splits, "r2", "accuracy")
         yield by_package(splits, None, cases, score, max)
         yield verdicts(splits)

@@ -2,8 +2,8 @@
 /*
  * Public: Shapley values. Matrices are in host memory: the values are computed in double on the CPU.
  *
- * The handle has one entry per member of a mean, and the checks use the first one: all members have the same features,
- * outputs and target units (model/members.c).
+ * The handle has one entry per member of an averaged model. The checks use the first entry, because all members have
+ * the same features, outputs and target units (model/members.c).
  */
 #include "explain/shapley.h"
 

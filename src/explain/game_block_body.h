@@ -82,7 +82,8 @@ static void find_bounds(int64_t players, const double *a, const double *b, doubl
     }
 }
 
-/* Adds the term of one node to the integrals: prefix products from the first player on, then suffix products back. */
+/* Adds the term of one node to the integrals. The first loop computes prefix products over the players; the second loop
+   goes backward with the suffix product. */
 static void add_node(int64_t players, double node, double weight, const double *a, const double *b, double *before,
                      double *factor, double *integral)
 {

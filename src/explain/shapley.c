@@ -50,8 +50,8 @@ static mercer_status find_owners(const mercer_model *model, const int64_t *sampl
     int64_t width = model->centers.cols;
     if (preprocess && preprocess->kind == MRC_PREPROCESS_UNIT && mrc_model_features(model) > 1)
         return mrc_fail(model->context, MERCER_ERROR_UNSUPPORTED,
-                        "Shapley values: preprocessing 'unit' divides each feature by the norm of its row, so columns "
-                        "cannot be told apart; train with another preprocessing");
+                        "Shapley values: preprocessing 'unit' divides each feature by the norm of its row, so every "
+                        "feature depends on all columns; train with another preprocessing");
     for (int64_t q = 0; q < width; q++) {
         if (!map || map->diagonal) {
             owner[q] = sample_owner[q];

@@ -301,8 +301,8 @@ static mercer_status calibrate_on_validation(mercer_fitting *self, bool temperat
 
 /* ---- Cross-validation ------------------------------------------------------------------------------------------ */
 
-/* A cross-validation: units are dealt to FOLDS folds of rows, and each fold is scored by a model trained on the
-   others. */
+/* State of a cross-validation with FOLDS folds. Rows of a unit (data/equal_rows.h) are in the same fold, and each fold
+   is scored by a model trained on the others. */
 typedef struct folds {
     mercer_fitting *fitting;
     int64_t *order;           /* (n) row numbers, ordered by fold */

@@ -92,8 +92,8 @@ static mercer_status check_scores(const mercer_model *model, const mercer_matrix
     for (int64_t i = 0; i < scores->rows; i++)
         for (int64_t k = 0; k < scores->cols; k++)
             if (mrc_load(scores, i, k) < (k > 0 ? mrc_load(scores, i, k - 1) : 0))
-                return mrc_fail(context, MERCER_ERROR_DATA, "scores: list %lld (from 0) is not ascending from 0",
-                                (long long)i);
+                return mrc_fail(context, MERCER_ERROR_DATA,
+                                "scores: list %lld (from 0) has negative values or is not ascending", (long long)i);
     if (classes && mrc_load(scores, 0, scores->cols - 1) > 1 + ROUNDING)
         return mrc_fail(context, MERCER_ERROR_DATA, "scores: %g is not a probability",
                         mrc_load(scores, 0, scores->cols - 1));

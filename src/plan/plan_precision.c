@@ -61,7 +61,8 @@ static bool must_be_accurate(const mrc_plan_request *request, const mrc_solver *
     if (reason)
         snprintf(why, size, "%s", reason);
     else if (request->points != MERCER_U8 && request->farthest > FARTHEST)
-        snprintf(why, size, "a coordinate is %.0f bandwidths from the origin, more than the %.0f of half precision",
+        snprintf(why, size,
+                 "a coordinate is %.0f bandwidths from the origin, above the limit of %.0f for half precision",
                  request->farthest, FARTHEST);
     else if (request_error(request) > justified)
         snprintf(why, size, "the error of half precision, %.1e, is above the limit of %.1e for %lld samples",

@@ -283,9 +283,9 @@ static mercer_status continue_descent(mrc_searcher *self, mrc_candidate *candida
     return MERCER_OK;
 }
 
-/* Scores two candidates and continues the better one. A map needs more steps than weights, so a map is preferred even
-   if its error is slightly larger. Continuing both instead takes a quarter longer and changes no mean score
-   significantly (eight tables, ten splits). */
+/* Scores two candidates and continues the better one. A linear map needs more descent steps than feature weights do, so
+   a map is preferred even if its error is slightly larger. Continuing both instead takes a quarter longer and changes
+   no mean score significantly (eight tables, ten splits). */
 static mercer_status continue_best(mrc_searcher *self, mrc_candidate *l1, mrc_candidate *l2, int steps,
                                    mrc_candidate *best)
 {

@@ -51,7 +51,7 @@ static const mrc_solver table[] = {
                 .average = MERCER_OFF}},
     {"ep2", "EigenPro 2: the centers are the samples", &mrc_iteration_ops, ON_SAMPLES | PAIRS,
      .preset = {.update = MRC_UPDATE_COORDINATES, .gamma = 0.95, .average = MERCER_AUTO}},
-    {"ep1", "EigenPro 1: the eigensystem of all samples", &mrc_iteration_ops, ON_SAMPLES | PAIRS,
+    {"ep1", "EigenPro 1: ep2 with the eigensystem of all samples", &mrc_iteration_ops, ON_SAMPLES | PAIRS,
      .preset = {.update = MRC_UPDATE_COORDINATES, .whole_sample = true, .gamma = 0.95, .average = MERCER_AUTO}},
     {"richardson", "kernel gradient descent on full batches", &mrc_iteration_ops, ON_SAMPLES,
      .preset = {.update = MRC_UPDATE_COORDINATES, .whole_batch = true, .gamma = 0.95, .average = MERCER_OFF}},

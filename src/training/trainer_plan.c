@@ -35,8 +35,8 @@ void mrc_trainer_open_request(mrc_trainer *self)
                                                   !mrc_kernel_is_callback(target->kernel)};
 }
 
-/* Measures what the error of half precision depends on (plan_precision.c), at evenly spaced centers, because rows may
-   be sorted. */
+/* Measures the coordinates that determine the error of half precision (plan_precision.c). The measured centers are
+   evenly spaced, because rows may be sorted. */
 static void look_at_rounding(mrc_trainer *self)
 {
     const mrc_job *job = &self->job;

@@ -143,8 +143,8 @@ static void check_matmul(verdict *v, const target *t, const problem *p, bool add
 {
     const shape *s = &p->shape;
     const char *what = add ? "matmul+=" : "matmul";
-    guarded y =
-        guarded_matrix(s->m, s->c, s->c + 2, p->types.out, p->at_end); /* NaN: must not be read unless added to */
+    /* The elements are NaN. If add is false, the product must not read them. */
+    guarded y = guarded_matrix(s->m, s->c, s->c + 2, p->types.out, p->at_end);
     mercer_matrix old = data_matrix(s->m, s->c, 0, p->types.out);
     data_fill_normal(&old, (mrc_rng){5, 5}, 1, 2);
     for (int64_t i = 0; i < s->m && add; i++)

@@ -111,7 +111,7 @@ static void test_periods(void **state)
         mrc_plan_request request = images(&options);
         request.n = cases[i].n, request.p = cases[i].p, request.on_samples = false;
         assert_int_equal(plan_of(&request).period, cases[i].period);
-        options.epochs = 1; /* a single epoch: its average is over projections */
+        options.epochs = 1; /* the periods of a single epoch are not made equal */
         assert_int_equal(plan_of(&request).period, mrc_max(1, cases[i].p / cases[i].batch));
         options.period = 3;
         assert_int_equal(plan_of(&request).period, 3);

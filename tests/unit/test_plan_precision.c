@@ -179,7 +179,7 @@ static void test_reasons(void **state)
     assert_false(takes_half(&good, ""));
 }
 
-/* Solvers are compared with the rates of the arithmetic each would use. */
+/* The estimated time of a solver uses the flop rate of the arithmetic that the solver would use. */
 static void test_rates(void **state)
 {
     (void)state;

@@ -52,8 +52,8 @@ static int keep_step(void *user, const mercer_progress *progress)
     return 0;
 }
 
-/* Chooses alpha*: on the samples, a mixture of the top three eigenvectors of K(X,X), each scaled to the same values
-   of f. */
+/* Chooses alpha*. With the samples as centers: a mixture of the top three eigenvectors of K(X,X), each divided by its
+   eigenvalue, so that all three contribute values of f of the same size. */
 static dense choose_weights(const kernels *k, bool on_samples)
 {
     dense out = dense_new(k->zz.rows, C);

@@ -27,7 +27,8 @@ static float planted_x[ROWS][FEATURES];
 static double planted_y[ROWS], keys[ROWS];
 static int32_t labels[ROWS];
 
-/* Feature 0 has long tails and matters through its sign, feature 1 is a wave; features 2 to 4 are noise. */
+/* Draws the data. The target depends on the sign of feature 0, which has long tails, and on a sine of feature 1.
+   Features 2 to 4 are noise. */
 static void plant(void)
 {
     for (int i = 0; i < ROWS; i++) {

@@ -30,7 +30,7 @@ static double normal(uint64_t sequence, int64_t index)
     return mrc_random_normal((mrc_rng){11, sequence}, (uint64_t)index);
 }
 
-/* A model with normal weights on the given centers. */
+/* Creates a model with the given centers and random weights from the normal distribution. */
 static mercer_model *make_model(const char *spec, const mercer_matrix *centers)
 {
     mercer_kernel kernel;

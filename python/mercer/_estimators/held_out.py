@@ -77,7 +77,7 @@ def evaluate(estimator: Any, task: Task, sample: Samples) -> HeldOut:
         total, rows = total + drops * test.sum(), rows + int(test.sum())
     known = ~np.isnan(scores).any(axis=1)
     if not rows:
-        raise ValueError("the fit has too few rows to hold some out; give eval_set to fit")
+        raise ValueError("the training data have too few rows to hold some out; pass eval_set to fit()")
     source = f"{int(known.sum()):,} training rows, predicted by models that were trained without them"
     return HeldOut("cross-validated training", source, scores[known], sample.y[known], names, total / rows)
 

@@ -374,7 +374,7 @@ static void do_block(void *argument, int64_t block, int worker)
     pack_block(product, space, first, count);
     begin_totals(self, space->total_sums);
     for (int64_t z = 0; z < product->z->rows && !atomic_load(&product->callback_failed); z += MRC_TILE_CENTERS) {
-        if (!product->nearest) { /* a tile adds to each sum only once, as the merge would */
+        if (!product->nearest) { /* a tile adds to each sum only once, so no separate tile sums are needed */
             do_tile(product, space, first, count, z, space->total_sums);
             continue;
         }

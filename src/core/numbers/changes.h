@@ -5,7 +5,7 @@
  * rows in device memory.
  *
  *   noise    x_j + sigma z_j              z the numbers of random_normal.h
- *   move     x(r - down, c - right, channel), 0 outside, of the image or of its mirror image
+ *   move     x(r - down, c - right, channel), where x is the image or its mirror image, and 0 outside the image
  *   mix      l x + (1 - l) x'
  *
  * Values keep their type: bytes are rounded to nearest and clamped to 0 .. 255, halves rounded to nearest. Bytes,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Integers as runs and packed bits, and as deltas.
+ * Decoders of integers that are stored as runs and packed bits, or as deltas.
  *
  * Value i of packed bits of width w takes the bits i w .. i w + w - 1, the lowest bit of a byte first. Deltas: value i
  * is value i - 1 plus the minimum of its block plus a packed difference, modulo 2^64.

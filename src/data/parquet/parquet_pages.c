@@ -111,7 +111,8 @@ static mercer_status unpack(const mrc_parquet_reader *self, const uint8_t *data,
 {
     *out = data;
     if (plain || self->codec == MRC_CODEC_NONE)
-        return size == bytes ? MERCER_OK : fail_page(self, "a page has two different sizes");
+        return size == bytes ? MERCER_OK
+                             : fail_page(self, "the stored and the declared size of an uncompressed page differ");
     *out = *memory;
     if (size == 0) return MERCER_OK;
     if (size > mrc_codec_most(self->codec, bytes)) return fail_page(self, "a page cannot be as large as it declares");

@@ -6,7 +6,7 @@
  * identical.
  */
 typedef double eight __attribute__((vector_size(MRC_MAP_GROUP * sizeof(double)), aligned(8), may_alias));
-_Static_assert(MRC_MAP_ROWS == 4, "four rows are written out");
+_Static_assert(MRC_MAP_ROWS == 4, "the code handles exactly four rows");
 
 MAP_SCOPE void ADD_GROUPS(int64_t groups, int64_t step, int64_t count, const double *a, const double *x, int64_t stride,
                           double *sums)

@@ -362,7 +362,7 @@ static mercer_status check_names(const finder *self)
         if (mrc_levels_find(&names, name, length) >= 0)
             return mrc_fail(self->context, MERCER_ERROR_FORMAT, "%s %s; rename or drop one of them",
                             mrc_column_location(self->cells, j, place),
-                            length > 0 ? "occurs twice" : "has no name, like another column");
+                            length > 0 ? "occurs twice" : "has no name, and another column has none either");
         MRC_TRY(mrc_levels_add(&names, name, length, "", 0, &number));
     }
     return MERCER_OK;

@@ -22,7 +22,8 @@
    samples from which the mean square of K is estimated. */
 enum { LANES = 16, OUTPUTS = 64, PROBES = 64 };
 
-/* Random sequences of the teacher; samples have sequences >= 0. */
+/* Sequence numbers for the teacher's random numbers. They count down from the largest number; those of the samples
+   count up from 0. */
 #define RANDOM_CENTERS UINT64_MAX
 #define RANDOM_WEIGHTS (UINT64_MAX - 1)
 #define RANDOM_PROBES  (UINT64_MAX - 2)

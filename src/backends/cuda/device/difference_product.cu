@@ -49,7 +49,7 @@ enum {
     PART = 4,   /* rows are padded to a multiple of this number of words */
     THREADS = 256,
     OWN = 8,      /* rows and columns per thread */
-    MATRICES = 4, /* matrices of 16 rows in the 64 rows of a warp; steps of 8 columns in its 32 columns */
+    MATRICES = 4, /* number of 16-row matrices in the 64 rows of a warp, and of 8-column steps in its 32 columns */
     FEW = 2       /* most columns of W that are summed without tensor cores */
 };
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Splits float matrices into halves for a product of cuBLAS (half_precision/split_gemm.c), and stores its result:
+ * Stores the result of a cuBLAS product of split factors (half_precision/split_gemm.c). Splits float matrices into
+ * halves for this product:
  *
  *   a f = high + low, f a power of two that scales the largest entry to 2^10 .. 2^11
  *

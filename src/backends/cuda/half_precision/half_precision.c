@@ -230,8 +230,8 @@ mercer_status mrc_cuda_half_forward(mrc_backend *backend, const mrc_pair *pair, 
     return MERCER_OK;
 }
 
-/* H = K' G for WIDE or fewer columns with a general matrix product: weights in `count` parts (1 or 2) side by side, so
-   that K is read once for all of them. */
+/* H = K' G by a general matrix product, for up to WIDE columns of G. G is split into `count` parts (1 or 2) next to
+   each other, so that K is read only once. */
 static mercer_status transpose_wide(mrc_backend *backend, const mercer_matrix *g, const mercer_matrix *h,
                                     const mrc_cached_block *kept, int64_t ld, int count)
 {
