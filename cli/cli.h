@@ -126,9 +126,9 @@ char *cli_append(char *text, const char *format, ...) __attribute__((format(prin
 /* Returns a copy in which line breaks, escapes and other terminal control characters are replaced by escape sequences
    such as \n and \x1b. */
 char *cli_visible(const char *text);
-/* Reallocates the array `items` of `count` elements so that one more element fits. *room is the capacity in
+/* Reallocates the array `items` of `count` elements so that one more element fits. *capacity is the capacity in
    elements. */
-void *cli_grow(void *items, int64_t count, int64_t *room, size_t size);
+void *cli_grow(void *items, int64_t count, int64_t *capacity, size_t size);
 
 enum { CLI_SHORT = 32 };
 const char *cli_bytes_text(char text[CLI_SHORT], int64_t bytes);    /* 3.9 GB */

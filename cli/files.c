@@ -38,9 +38,9 @@ typedef struct pattern {
 
 typedef struct list {
     used *items;
-    int64_t count, room;
+    int64_t count, capacity;
     pattern *patterns;
-    int64_t pattern_count, pattern_room;
+    int64_t pattern_count, pattern_capacity;
 } list;
 
 static const char *file_name_of(const char *path)
@@ -84,7 +84,7 @@ static void add_file(list *all, const char *option, const char *path, int writte
         free(at.name);
         return;
     }
-    all->items = cli_grow(all->items, all->count, &all->room, sizeof *all->items);
+    all->items = cli_grow(all->items, all->count, &all->capacity, sizeof *all->items);
     all->items[all->count++] = (used){cli_copy(option), cli_copy(path), at, written};
 }
 
@@ -110,7 +110,7 @@ static void add_pattern(list *all, const char *option, const char *text)
     struct stat state;
     CLI_OWNED(cli_drop) char *folder = folder_of(text);
     if (strpbrk(file_name_of(text), "*?[") == NULL || stat(folder, &state) != 0) return;
-    all->patterns = cli_grow(all->patterns, all->pattern_count, &all->pattern_room, sizeof *all->patterns);
+    all->patterns = cli_grow(all->patterns, all->pattern_count, &all->pattern_capacity, sizeof *all->patterns);
     all->patterns[all->pattern_count++] = (pattern){cli_copy(option), cli_copy(text), state.st_dev, state.st_ino};
 }
 

@@ -201,8 +201,8 @@ int cli_values_set(cli_values *v, const cli_option *option, const char *value, c
 
 void cli_values_add_positional(cli_values *v, const char *text)
 {
-    int64_t room = v->positional_count;
-    v->positional = cli_grow(v->positional, room, &room, sizeof *v->positional);
+    int64_t capacity = v->positional_count;
+    v->positional = cli_grow(v->positional, capacity, &capacity, sizeof *v->positional);
     v->positional[v->positional_count++] = cli_copy(text);
 }
 

@@ -33,8 +33,8 @@ static int is_numbered(const char *name)
 
 static void add_device(cli_devices *devices, char *name)
 {
-    int64_t room = devices->count;
-    devices->names = cli_grow(devices->names, room, &room, sizeof *devices->names);
+    int64_t capacity = devices->count;
+    devices->names = cli_grow(devices->names, capacity, &capacity, sizeof *devices->names);
     devices->names[devices->count++] = name;
 }
 

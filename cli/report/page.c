@@ -16,14 +16,14 @@
 
 static void append_text(page *self, const char *bytes, size_t count)
 {
-    if (count >= self->room - self->used) { /* >=, because the terminating zero must fit too */
-        size_t room = self->room ? self->room : 4096;
-        while (room - self->used <= count && room <= SIZE_MAX / 4) room *= 2;
-        char *text = cli_allocate((int64_t)room, 1);
+    if (count >= self->capacity - self->used) { /* >=, because the terminating zero must fit too */
+        size_t capacity = self->capacity ? self->capacity : 4096;
+        while (capacity - self->used <= count && capacity <= SIZE_MAX / 4) capacity *= 2;
+        char *text = cli_allocate((int64_t)capacity, 1);
         if (self->used > 0) memcpy(text, self->text, self->used);
         free(self->text);
         self->text = text;
-        self->room = room;
+        self->capacity = capacity;
     }
     memcpy(self->text + self->used, bytes, count);
     self->used += count;

@@ -8,7 +8,7 @@
 /* Initialize with {0}. Exits the program when out of memory. */
 typedef struct page {
     char *text; /* zero-terminated, or NULL */
-    size_t used, room;
+    size_t used, capacity;
 } page;
 
 void page_add(page *self, const char *markup); /* appends markup unchanged */

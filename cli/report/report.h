@@ -28,7 +28,7 @@ typedef struct report_run {
     json_t *extras;       /* events "table", "chart" and "images", in log order */
     report_point *points; /* (count) in log order */
     size_t count;
-    int64_t room;
+    int64_t capacity;
     size_t runs;  /* number of runs in the log */
     size_t first; /* line number where the run starts */
     bool torn;    /* true if the last line is incomplete and was left out */

@@ -61,7 +61,7 @@ void report_free(report_run *run)
 
 static void add_point(report_run *run, const json_t *event, bool inside)
 {
-    run->points = cli_grow(run->points, (int64_t)run->count, &run->room, sizeof *run->points);
+    run->points = cli_grow(run->points, (int64_t)run->count, &run->capacity, sizeof *run->points);
     double epoch = report_number(event, "epoch");
     while (run->resumed && run->count > 0 && run->points[run->count - 1].epoch > epoch) run->count--;
     run->resumed = false;

@@ -129,8 +129,8 @@ static void finish_axis(axis *self, bool of_y, bool from_zero, bool shares, bool
     if (self->log) {
         double wanting = of_y ? 0.5 - (self->high - self->low) : 0.3 - (self->high - self->low);
         if (wanting > 0) self->low -= wanting / 2, self->high += wanting / 2;
-        double room = of_y ? 0.04 * (self->high - self->low) : 0.02 * (self->high - self->low);
-        self->low -= room, self->high += room;
+        double margin = of_y ? 0.04 * (self->high - self->low) : 0.02 * (self->high - self->low);
+        self->low -= margin, self->high += margin;
         log_ticks(self);
         return;
     }
@@ -140,9 +140,9 @@ static void finish_axis(axis *self, bool of_y, bool from_zero, bool shares, bool
     bool at_zero = self->low == 0;
     self->low -= wanting, self->high += wanting;
     if (of_y) {
-        double room = 0.06 * (self->high - self->low), top = self->high;
-        if (!at_zero) self->low -= room;
-        self->high += room;
+        double margin = 0.06 * (self->high - self->low), top = self->high;
+        if (!at_zero) self->low -= margin;
+        self->high += margin;
         if (shares && top <= 1) self->high = fmin(self->high, 1); /* fractions do not exceed 100 % */
     }
     linear_ticks(self, of_y ? 5 : 6, whole);

@@ -103,8 +103,8 @@ static int add_curve(json_t *object, const mercer_evaluation *evaluation, const 
                      const char *x_name, const char *y_name)
 {
     double *x = cli_allocate(2 * (int64_t)PAIRS, sizeof *x), *y = x + PAIRS;
-    int64_t room = strcmp(curve, "predictions") == 0 ? PAIRS : CURVE_POINTS, count = 0;
-    mercer_status status = mercer_evaluation_curve(evaluation, curve, index, x, y, room, &count);
+    int64_t capacity = strcmp(curve, "predictions") == 0 ? PAIRS : CURVE_POINTS, count = 0;
+    mercer_status status = mercer_evaluation_curve(evaluation, curve, index, x, y, capacity, &count);
     int have = status == MERCER_OK && count > 0;
     if (have) {
         json_object_set_new(object, x_name, list_json(x, count));

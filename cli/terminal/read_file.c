@@ -30,20 +30,20 @@ static int is_ready(int descriptor)
 
 static int read_all(const char *path, int descriptor, char **text, size_t *length)
 {
-    size_t room = 1 << 16;
-    *text = cli_allocate((int64_t)room, 1);
+    size_t capacity = 1 << 16;
+    *text = cli_allocate((int64_t)capacity, 1);
     *length = 0;
     for (;;) {
-        if (*length + 1 == room) {
-            char *more = cli_allocate(2 * (int64_t)room, 1);
+        if (*length + 1 == capacity) {
+            char *more = cli_allocate(2 * (int64_t)capacity, 1);
             memcpy(more, *text, *length);
             free(*text);
             *text = more;
-            room *= 2;
+            capacity *= 2;
         }
         if (!is_ready(descriptor))
             return cli_error(CLI_IO, "%s: no input for %d seconds; save it to a file first", path, WAIT_MS / 1000);
-        ssize_t some = read(descriptor, *text + *length, room - 1 - *length);
+        ssize_t some = read(descriptor, *text + *length, capacity - 1 - *length);
         if (some < 0 && (errno == EINTR || errno == EAGAIN)) continue;
         if (some < 0) return cli_error(CLI_IO, "%s: cannot be read: %s", path, strerror(errno));
         if (some == 0) return CLI_OK;

@@ -103,7 +103,7 @@ struct cli_table {
     int columns;
     char *alignment;
     char **cells; /* (count) row by row; a rule is a row whose first cell is NULL */
-    int64_t count, room;
+    int64_t count, capacity;
 };
 
 cli_table *cli_table_new(int columns, const char *alignment)
@@ -118,7 +118,7 @@ cli_table *cli_table_new(int columns, const char *alignment)
    from files. */
 static void add_cell(cli_table *table, char *text)
 {
-    table->cells = cli_grow(table->cells, table->count, &table->room, sizeof *table->cells);
+    table->cells = cli_grow(table->cells, table->count, &table->capacity, sizeof *table->cells);
     table->cells[table->count++] = text != NULL ? cli_visible(text) : NULL;
     free(text);
 }
@@ -152,15 +152,15 @@ static int can_break(const char *text, size_t at)
     return text[at] == ' ' && at > 0 && text[at - 1] != '=' && text[at + 1] != '=' && text[at + 1] != '%';
 }
 
-/* Returns the number of bytes that fit into `room` columns, up to a space; the length of the first word if that does
-   not fit. */
-static size_t first_part(const char *text, int room)
+/* Returns the number of bytes that fit into `width` columns, up to a space; the length of the first word if that
+   does not fit. */
+static size_t first_part(const char *text, int width)
 {
     size_t end = 0;
-    int width = 0;
+    int used = 0;
     for (size_t i = 0;; i++) {
         if (can_break(text, i) || text[i] == '\0') {
-            if (width > room && end > 0) return end;
+            if (used > width && end > 0) return end;
             end = i;
         }
         if (text[i] == '\0') return end;

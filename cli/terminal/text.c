@@ -85,11 +85,11 @@ char *cli_visible(const char *text)
     return out;
 }
 
-void *cli_grow(void *items, int64_t count, int64_t *room, size_t size)
+void *cli_grow(void *items, int64_t count, int64_t *capacity, size_t size)
 {
-    if (count < *room) return items;
-    *room = 2 * *room + 16;
-    void *more = cli_allocate(*room, size);
+    if (count < *capacity) return items;
+    *capacity = 2 * *capacity + 16;
+    void *more = cli_allocate(*capacity, size);
     if (count > 0) memcpy(more, items, (size_t)count * size);
     free(items);
     return more;
