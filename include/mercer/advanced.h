@@ -356,9 +356,9 @@ MERCER_API mercer_status mercer_trainer_resume(mercer_trainer *trainer, const ch
 MERCER_API mercer_status mercer_trainer_checkpoint(mercer_trainer *trainer);
 
 /* Copies the eigenvalues of K(X_s, X_s) / s from which the preconditioner of the last fit was computed: the largest
-   q + 1, descending. Writes up to `room` of them to values (room); *count (may be NULL) receives their total number, 0
-   for solvers without a preconditioner. */
-MERCER_API mercer_status mercer_trainer_spectrum(const mercer_trainer *trainer, double *values, int64_t room,
+   q + 1, descending. Writes up to `capacity` of them to values (capacity); *count (may be NULL) receives their total
+   number, 0 for solvers without a preconditioner. */
+MERCER_API mercer_status mercer_trainer_spectrum(const mercer_trainer *trainer, double *values, int64_t capacity,
                                                  int64_t *count);
 
 /* ---- 6. Fitting in steps -------------------------------------------------------------------------------------- */

@@ -147,8 +147,8 @@ MERCER_API mercer_status mercer_evaluation_output(const mercer_evaluation *evalu
    predicted as class j. Borrowed from the evaluation; NULL for regression. */
 MERCER_API const double *mercer_evaluation_confusion(const mercer_evaluation *evaluation);
 /*
- * Computes up to `room` points of a curve: x and y (room), and sets *count to their number. index: class or output,
- * from 0. Errors: DATA, as mercer_evaluation_query.
+ * Computes up to `capacity` points of a curve: x and y (capacity), and sets *count to their number. index: class or
+ * output, from 0. Errors: DATA, as mercer_evaluation_query.
  *
  *   roc            of class index: x false positive rate, y true positive rate
  *   calibration    one point per bin of the largest probability that is not empty: x mean p, y accuracy
@@ -157,7 +157,7 @@ MERCER_API const double *mercer_evaluation_confusion(const mercer_evaluation *ev
  * roc and calibration are for classification, predictions for regression.
  */
 MERCER_API mercer_status mercer_evaluation_curve(const mercer_evaluation *evaluation, const char *name, int64_t index,
-                                                 double *x, double *y, int64_t room, int64_t *count);
+                                                 double *x, double *y, int64_t capacity, int64_t *count);
 
 /* ---- 3. Columns next to predictions --------------------------------------------------------------------------- */
 
@@ -226,10 +226,10 @@ MERCER_API void mercer_importance_free(mercer_importance *importance);
 
 /*
  * Computes the partial dependence of the outputs on column number `column`, numbered as in mercer_importance_info. Row
- * k of F (room, c) f32 or f64 becomes the mean prediction of up to 512 rows of the dataset, evenly spaced, after the
- * column is set to values[k] in all of them. values (room) and the first *count rows of F are written; *count is at
- * most `room`. Values of a number or a date (days since 2000-01-01) ascend from the smallest to the largest in these
- * rows; values of a category are the indices of its levels in the schema. Errors: those of mercer_evaluate.
+ * k of F (capacity, c) f32 or f64 becomes the mean prediction of up to 512 rows of the dataset, evenly spaced, after
+ * the column is set to values[k] in all of them. values (capacity) and the first *count rows of F are written; *count
+ * is at most `capacity`. Values of a number or a date (days since 2000-01-01) ascend from the smallest to the largest
+ * in these rows; values of a category are the indices of its levels in the schema. Errors: those of mercer_evaluate.
  */
 MERCER_API mercer_status mercer_partial_dependence(mercer_model *model, const mercer_dataset *data, int64_t column,
                                                    double *values, const mercer_matrix *F, int64_t *count);

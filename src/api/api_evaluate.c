@@ -285,16 +285,16 @@ const double *mercer_evaluation_confusion(const mercer_evaluation *evaluation)
 
 /* x and y may be NULL only if their capacity is 0; the call then only counts the points. */
 mercer_status mercer_evaluation_curve(const mercer_evaluation *evaluation, const char *name, int64_t index, double *x,
-                                      double *y, int64_t room, int64_t *count)
+                                      double *y, int64_t capacity, int64_t *count)
 {
     MRC_TRY(check_rows(evaluation, count));
     MRC_TRY(check_index(evaluation, index));
-    if (!name || ((!x || !y) && room > 0))
+    if (!name || ((!x || !y) && capacity > 0))
         return mrc_fail(evaluation->context, MERCER_ERROR_ARGUMENT, "%s is NULL", !name ? "name" : x ? "y" : "x");
-    if (room < 0) /* check-words: allow room (name of the parameter) */
-        return mrc_fail(evaluation->context, MERCER_ERROR_ARGUMENT, "room is %lld; it must be at least 0",
-                        (long long)room);
-    return (evaluation->classes ? mrc_class_curve : mrc_value_curve)(evaluation, name, index, x, y, room, count);
+    if (capacity < 0)
+        return mrc_fail(evaluation->context, MERCER_ERROR_ARGUMENT, "capacity is %lld; it must be at least 0",
+                        (long long)capacity);
+    return (evaluation->classes ? mrc_class_curve : mrc_value_curve)(evaluation, name, index, x, y, capacity, count);
 }
 
 /* ---- Importance of columns ----------------------------------------------------------------------------------- */

@@ -163,7 +163,7 @@ static mercer_status find_comm(const mercer_model *model, mercer_comm **comm)
 }
 
 /* Allocates the model's plan. Reports point to this plan, so that they stay valid after the trainer is released. */
-static mercer_status make_plan_room(mercer_model *model)
+static mercer_status allocate_plan(mercer_model *model)
 {
     if (model->plan) return MERCER_OK;
     return mrc_alloc_zero(model->context, &model->plan, 1, sizeof *model->plan, "the plan of a report");
@@ -188,7 +188,7 @@ mercer_status mercer_trainer_create(mercer_trainer **out, mercer_model *model, m
     MRC_TRY(check_validation(model, &chosen));
     if (chosen.lambda < 0) chosen.lambda = 0;
     MRC_TRY(find_comm(model, &comm));
-    MRC_TRY(make_plan_room(model));
+    MRC_TRY(allocate_plan(model));
     mrc_model_drop_device_copy(
         model); /* training has its own copy of the centers on the device, and needs the memory */
     return mrc_trainer_create(out, model, comm, &chosen);
@@ -219,12 +219,12 @@ mercer_status mercer_trainer_checkpoint(mercer_trainer *trainer)
     return MERCER_OK;
 }
 
-mercer_status mercer_trainer_spectrum(const mercer_trainer *trainer, double *values, int64_t room, int64_t *count)
+mercer_status mercer_trainer_spectrum(const mercer_trainer *trainer, double *values, int64_t capacity, int64_t *count)
 {
     if (!trainer) return mrc_fail(NULL, MERCER_ERROR_ARGUMENT, "trainer is NULL");
-    if (room < 0 || (!values && room > 0)) /* check-words: allow room (name of the parameter) */
-        return mrc_fail(trainer->job.context, MERCER_ERROR_ARGUMENT, "values is NULL, or room is negative");
-    for (int64_t i = 0; i < room && i < trainer->job.spectrum_count; i++) values[i] = trainer->job.spectrum[i];
+    if (capacity < 0 || (!values && capacity > 0))
+        return mrc_fail(trainer->job.context, MERCER_ERROR_ARGUMENT, "values is NULL, or capacity is negative");
+    for (int64_t i = 0; i < capacity && i < trainer->job.spectrum_count; i++) values[i] = trainer->job.spectrum[i];
     if (count) *count = trainer->job.spectrum_count;
     return MERCER_OK;
 }

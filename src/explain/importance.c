@@ -180,10 +180,10 @@ void mrc_importance_free(mercer_importance *importance)
 
 /* ---- Partial dependence ---------------------------------------------------------------------------------------- */
 
-/* Writes up to `room` distinct values of a column to `out`, in ascending order, including the smallest and the largest;
-   missing values are ignored. Returns the number of values. */
+/* Writes up to `capacity` distinct values of a column to `out`, in ascending order, including the smallest and the
+   largest; missing values are ignored. Returns the number of values. */
 static int64_t column_quantiles(const mrc_column *column, const mercer_matrix *x, double *list, double *out,
-                                int64_t room)
+                                int64_t capacity)
 {
     int64_t found = 0, kept = 0, count = 0;
     bool has_flag = column->missing > 0;
@@ -193,7 +193,7 @@ static int64_t column_quantiles(const mrc_column *column, const mercer_matrix *x
     mrc_doubles_sort(list, found);
     for (int64_t i = 0; i < found; i++)
         if (kept == 0 || list[i] != list[kept - 1]) list[kept++] = list[i];
-    int64_t most = mrc_min(room, kept);
+    int64_t most = mrc_min(capacity, kept);
     for (int64_t k = 0; k < most; k++) out[count++] = list[most > 1 ? k * (kept - 1) / (most - 1) : 0];
     return count;
 }

@@ -145,8 +145,8 @@ static mercer_status mean_auc(const mercer_evaluation *self, double *out)
     return MERCER_OK;
 }
 
-/* Writes the points of the ROC curve from (0, 0) to (1, 1): one per threshold, or `room` evenly spaced points. */
-static mercer_status roc_curve(const mercer_evaluation *self, int64_t j, double *x, double *y, int64_t room,
+/* Writes the points of the ROC curve from (0, 0) to (1, 1): one per threshold, or `capacity` evenly spaced points. */
+static mercer_status roc_curve(const mercer_evaluation *self, int64_t j, double *x, double *y, int64_t capacity,
                                int64_t *count)
 {
     ranked *list;
@@ -154,8 +154,8 @@ static mercer_status roc_curve(const mercer_evaluation *self, int64_t j, double 
     *count = 0;
     MRC_TRY(rank_rows(self, j, &list));
     for (int64_t i = 0; i < self->kept; i++) own += list[i].own, other += list[i].other;
-    int64_t step = room > 2 ? (self->kept + room - 3) / (room - 2) : self->kept, since = step;
-    for (int64_t i = self->kept - 1; i >= -1 && own > 0 && other > 0 && *count < room; i--) {
+    int64_t step = capacity > 2 ? (self->kept + capacity - 3) / (capacity - 2) : self->kept, since = step;
+    for (int64_t i = self->kept - 1; i >= -1 && own > 0 && other > 0 && *count < capacity; i--) {
         bool whole = i < 0 || i == self->kept - 1 || list[i].score != list[i + 1].score;
         if (i < 0 || (whole && since >= step)) {
             x[*count] = b / other, y[*count] = a / own;
@@ -227,14 +227,14 @@ mercer_status mrc_class_each(const mercer_evaluation *self, int64_t index, merce
 }
 
 mercer_status mrc_class_curve(const mercer_evaluation *self, const char *name, int64_t index, double *x, double *y,
-                              int64_t room, int64_t *count)
+                              int64_t capacity, int64_t *count)
 {
-    if (strcmp(name, "roc") == 0) return roc_curve(self, index, x, y, room, count);
+    if (strcmp(name, "roc") == 0) return roc_curve(self, index, x, y, capacity, count);
     if (strcmp(name, "calibration") != 0)
         return mrc_fail(self->context, MERCER_ERROR_ARGUMENT,
                         "name: classification has no curve '%s'; valid: roc, calibration", name);
     *count = 0;
-    for (int k = 0; k < MRC_CALIBRATION_BINS && *count < room; k++) {
+    for (int k = 0; k < MRC_CALIBRATION_BINS && *count < capacity; k++) {
         const mrc_confidence_bin *bin = &self->bins[k];
         if (!(bin->weight > 0)) continue;
         x[*count] = bin->confidence / bin->weight;

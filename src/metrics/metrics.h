@@ -66,18 +66,18 @@ struct mercer_evaluation {
 };
 
 /* For classes and for values: add a row to the sums and write its ranking scores to margins or errors (c); compute the
-   metrics over all outputs; compute the metrics of one output; write a curve of at most `room` points. */
+   metrics over all outputs; compute the metrics of one output; write a curve of at most `capacity` points. */
 void mrc_class_row(mercer_evaluation *self, const double *f, int32_t label, double weight, double *margins);
 mercer_status mrc_class_metrics(const mercer_evaluation *self, mercer_metrics *out);
 mercer_status mrc_class_each(const mercer_evaluation *self, int64_t index, mercer_output_metrics *out);
 mercer_status mrc_class_curve(const mercer_evaluation *self, const char *name, int64_t index, double *x, double *y,
-                              int64_t room, int64_t *count);
+                              int64_t capacity, int64_t *count);
 
 void mrc_value_row(mercer_evaluation *self, const double *f, const double *y, double weight, double *errors);
 mercer_status mrc_value_metrics(const mercer_evaluation *self, mercer_metrics *out);
 mercer_status mrc_value_each(const mercer_evaluation *self, int64_t index, mercer_output_metrics *out);
 mercer_status mrc_value_curve(const mercer_evaluation *self, const char *name, int64_t index, double *x, double *y,
-                              int64_t room, int64_t *count);
+                              int64_t capacity, int64_t *count);
 
 /* Create, free and fill an evaluation. The caller has checked the arguments. */
 mercer_status mrc_evaluation_create(mercer_evaluation **out, mercer_context *context,

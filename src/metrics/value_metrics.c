@@ -110,7 +110,7 @@ mercer_status mrc_value_each(const mercer_evaluation *self, int64_t index, merce
 /* Writes targets x and predictions y of the rows that were saved for a plot. Outputs beyond the first few were not
    saved: their curve is empty. */
 mercer_status mrc_value_curve(const mercer_evaluation *self, const char *name, int64_t index, double *x, double *y,
-                              int64_t room, int64_t *count)
+                              int64_t capacity, int64_t *count)
 {
     int64_t shown = mrc_min(self->outputs, MRC_PLOTTED_OUTPUTS);
     if (strcmp(name, "predictions") != 0)
@@ -118,7 +118,7 @@ mercer_status mrc_value_curve(const mercer_evaluation *self, const char *name, i
                         "name: regression has no curve '%s'; valid: "
                         "predictions",
                         name);
-    *count = index < shown ? mrc_min(self->plotted, room) : 0;
+    *count = index < shown ? mrc_min(self->plotted, capacity) : 0;
     for (int64_t i = 0; i < *count; i++) {
         const double *pair = self->pairs + 2 * (i * shown + index);
         x[i] = pair[0], y[i] = pair[1];

@@ -246,12 +246,12 @@ static void test_roc(void **state)
     int64_t points = 0;
     make_rows(2);
     mercer_evaluation *of = evaluate(MERCER_TASK_CLASSIFICATION, 2, weights, NULL);
-    for (int64_t room = N + 1; room >= 4; room = room / 3) {
-        assert_succeeds(context, mercer_evaluation_curve(of, "roc", 1, x, y, room, &points));
-        assert_true(points <= room && x[0] == 0 && y[0] == 0 && x[points - 1] == 1 && y[points - 1] == 1);
+    for (int64_t capacity = N + 1; capacity >= 4; capacity = capacity / 3) {
+        assert_succeeds(context, mercer_evaluation_curve(of, "roc", 1, x, y, capacity, &points));
+        assert_true(points <= capacity && x[0] == 0 && y[0] == 0 && x[points - 1] == 1 && y[points - 1] == 1);
         for (int64_t k = 1; k < points; k++) {
             assert_true(x[k] >= x[k - 1] && y[k] >= y[k - 1]);
-            if (room == N + 1) area += (x[k] - x[k - 1]) * (y[k] + y[k - 1]) / 2;
+            if (capacity == N + 1) area += (x[k] - x[k - 1]) * (y[k] + y[k - 1]) / 2;
         }
     }
     assert_that(fabs(area - query(of).auc) <= bound(1), "area %g, AUC %g", area, query(of).auc);
