@@ -27,7 +27,7 @@ typedef struct hashed_row {
 typedef struct distinct_rows {
     mercer_context *context;
     hashed_row *list; /* (count) */
-    int64_t count, room;
+    int64_t count, capacity;
     int64_t *slots; /* (slot_count, a power of two) indices into list; -1 is empty */
     int64_t slot_count;
 } distinct_rows;
@@ -112,10 +112,10 @@ static int64_t *find_slot(const distinct_rows *self, const hashed_row *row)
 static mercer_status reserve_rows(distinct_rows *self)
 {
     const int64_t each = (int64_t)sizeof *self->list;
-    if (self->count + BLOCK > self->room) {
-        int64_t room = 2 * self->room + BLOCK;
-        MRC_TRY(mrc_move(self->context, &self->list, self->count * each, room * each, "hashes of rows"));
-        self->room = room;
+    if (self->count + BLOCK > self->capacity) {
+        int64_t capacity = 2 * self->capacity + BLOCK;
+        MRC_TRY(mrc_move(self->context, &self->list, self->count * each, capacity * each, "hashes of rows"));
+        self->capacity = capacity;
     }
     if (2 * (self->count + BLOCK) <= self->slot_count) return MERCER_OK;
     int64_t count = self->slot_count ? self->slot_count : FIRST_SLOTS;

@@ -70,10 +70,10 @@ static uint64_t mix_samples(uint64_t hash, const stored *rows)
 {
     int64_t bytes = rows->whole->rows * rows->whole->cols * mrc_dtype_size(rows->whole->dtype);
     if (bytes <= rows->most) return mix_range(hash, rows, 0, bytes);
-    int64_t room = bytes - BLOCK_BYTES;
+    int64_t span = bytes - BLOCK_BYTES;
     for (int64_t i = 0; i < BLOCKS; i++) {
-        /* room * i / (BLOCKS - 1) without overflow */
-        int64_t at = room / (BLOCKS - 1) * i + room % (BLOCKS - 1) * i / (BLOCKS - 1);
+        /* span * i / (BLOCKS - 1) without overflow */
+        int64_t at = span / (BLOCKS - 1) * i + span % (BLOCKS - 1) * i / (BLOCKS - 1);
         hash = mix_range(hash, rows, at, BLOCK_BYTES);
     }
     return hash;

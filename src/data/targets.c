@@ -33,14 +33,15 @@ enum { FEW_NAMES = 20, NAMED_ROWS = 50 };
 /* ---- Collecting ---------------------------------------------------------------------------------------------- */
 
 mercer_status mrc_targets_open(mrc_targets *out, mercer_context *context, const char *path, mrc_target_origin origin,
-                               int64_t room)
+                               int64_t capacity)
 {
-    *out = (mrc_targets){.context = context, .path = path, .origin = origin, .room = room, .texts_room = 4096};
-    MRC_TRY(mrc_alloc(context, &out->values, room, sizeof *out->values, "targets"));
-    MRC_TRY(mrc_alloc(context, &out->classes, room, sizeof *out->classes, "targets"));
+    *out =
+        (mrc_targets){.context = context, .path = path, .origin = origin, .capacity = capacity, .texts_capacity = 4096};
+    MRC_TRY(mrc_alloc(context, &out->values, capacity, sizeof *out->values, "targets"));
+    MRC_TRY(mrc_alloc(context, &out->classes, capacity, sizeof *out->classes, "targets"));
     MRC_TRY(mrc_alloc(context, &out->found, MRC_MOST_CLASSES, sizeof *out->found, "classes"));
     MRC_TRY(mrc_alloc(context, &out->slots, SLOTS, sizeof *out->slots, "classes"));
-    MRC_TRY(mrc_alloc(context, &out->texts, out->texts_room, 1, "names of classes"));
+    MRC_TRY(mrc_alloc(context, &out->texts, out->texts_capacity, 1, "names of classes"));
     mrc_targets_clear(out);
     return MERCER_OK;
 }
@@ -73,10 +74,10 @@ static const char *place_text(const mrc_targets *self, int64_t place, char out[6
 /* Copies a name into `texts` and sets *at to its offset. */
 static mercer_status keep_text(mrc_targets *self, const char *text, int64_t length, int64_t *at)
 {
-    if (self->texts_used + length + 1 > self->texts_room) {
-        int64_t room = 2 * self->texts_room + length + 1;
-        MRC_TRY(mrc_move(self->context, &self->texts, self->texts_used, room, "names of classes"));
-        self->texts_room = room;
+    if (self->texts_used + length + 1 > self->texts_capacity) {
+        int64_t capacity = 2 * self->texts_capacity + length + 1;
+        MRC_TRY(mrc_move(self->context, &self->texts, self->texts_used, capacity, "names of classes"));
+        self->texts_capacity = capacity;
     }
     *at = self->texts_used;
     memcpy(self->texts + *at, text, (size_t)length);
@@ -108,7 +109,7 @@ static int32_t *find_slot(const mrc_targets *self, const char *text, int64_t len
 
 /* Fails because a file has more targets than the first pass counted. The arrays have only the capacity for that
    count. */
-static mercer_status fail_room(const mrc_targets *self)
+static mercer_status fail_capacity(const mrc_targets *self)
 {
     return mrc_fail(self->context, MERCER_ERROR_INTERNAL, "%s: the number of targets changed while reading",
                     self->path);
@@ -116,7 +117,7 @@ static mercer_status fail_room(const mrc_targets *self)
 
 mercer_status mrc_targets_again(mrc_targets *self, int32_t entry)
 {
-    if (self->rows == self->room) return fail_room(self);
+    if (self->rows == self->capacity) return fail_capacity(self);
     self->values[self->rows] = self->found[entry].value;
     self->classes[self->rows++] = entry;
     return MERCER_OK;
@@ -126,7 +127,7 @@ mercer_status mrc_targets_again(mrc_targets *self, int32_t entry)
    only values are recorded, and `classes` is no longer valid. */
 static mercer_status add_target(mrc_targets *self, const char *text, int64_t length, double value, int64_t place)
 {
-    if (self->rows == self->room) return fail_room(self);
+    if (self->rows == self->capacity) return fail_capacity(self);
     self->values[self->rows] = value;
     if (!self->too_many) {
         int32_t *slot = find_slot(self, text, length, value);

@@ -40,14 +40,14 @@ typedef struct mrc_targets {
     mercer_context *context;
     const char *path; /* current file, for messages; borrowed; updated by the reader for each file */
     mrc_target_origin origin;
-    int64_t rows, room;
-    double *values;          /* (room) valid while all targets are numbers */
-    int32_t *classes;        /* (room) indices into `found`; valid unless too_many */
+    int64_t rows, capacity;
+    double *values;          /* (capacity) valid while all targets are numbers */
+    int32_t *classes;        /* (capacity) indices into `found`; valid unless too_many */
     mrc_target_class *found; /* (count) distinct targets */
     int64_t count;
     int32_t *slots; /* hash table of indices into `found`; -1 is empty */
     char *texts;
-    int64_t texts_used, texts_room;
+    int64_t texts_used, texts_capacity;
     bool whole, too_many;  /* whole: all targets are integers; too_many: more than MRC_MOST_CLASSES are distinct */
     const char *text_path; /* file of the first name */
     int64_t text_place;    /* line or element of the first name; -1 if all are numbers */
@@ -64,10 +64,10 @@ typedef struct mrc_target_wish {
     int64_t label_count;
 } mrc_target_wish;
 
-/* Prepares for up to `room` targets. Places in messages are lines (from 1) for TEXT, elements (from 0) otherwise. The
-   caller must close `out` even if this fails. */
+/* Prepares for up to `capacity` targets. Places in messages are lines (from 1) for TEXT, elements (from 0) otherwise.
+   The caller must close `out` even if this fails. */
 mercer_status mrc_targets_open(mrc_targets *out, mercer_context *context, const char *path, mrc_target_origin origin,
-                               int64_t room);
+                               int64_t capacity);
 void mrc_targets_close(mrc_targets *targets);
 /* Removes all targets and keeps the notation. */
 void mrc_targets_clear(mrc_targets *targets);

@@ -81,12 +81,12 @@ double mrc_array_number(const mrc_array *array, int64_t k)
 /* ---- Text elements ------------------------------------------------------------------------------------------- */
 
 /* Appends a code point as UTF-8. Returns false if it is invalid or does not fit. */
-static bool append_character(char *out, int64_t room, int64_t *length, uint32_t character)
+static bool append_character(char *out, int64_t capacity, int64_t *length, uint32_t character)
 {
     int extra = character < 0x80 ? 0 : character < 0x800 ? 1 : character < 0x10000 ? 2 : 3;
     static const uint8_t lead[] = {0, 0xc0, 0xe0, 0xf0};
     if (character > 0x10ffff || (character >= 0xd800 && character < 0xe000)) return false;
-    if (*length + extra + 1 >= room) return false;
+    if (*length + extra + 1 >= capacity) return false;
     out[(*length)++] = (char)(lead[extra] | character >> (6 * extra));
     while (extra-- > 0) out[(*length)++] = (char)(0x80 | (character >> (6 * extra) & 0x3f));
     return true;

@@ -22,7 +22,7 @@
 #endif
 
 enum {
-    LEAST_ROOM = 1 << 16,
+    LEAST_CAPACITY = 1 << 16,
     MOST_RATIO = 1032,          /* maximum compression ratio of deflate */
     MOST_BYTES_A_CALL = 1 << 30 /* limit per call: zlib counts in unsigned int */
 };
@@ -54,8 +54,8 @@ struct unpacking {
     lzma_stream xz;
     lzma_allocator allocator;
 #endif
-    char *memory; /* (room) output buffer, filled up to `made` */
-    int64_t room, made;
+    char *memory; /* (capacity) output buffer, filled up to `made` */
+    int64_t capacity, made;
     int64_t taken;   /* input bytes consumed so far */
     mrc_spill spill; /* temporary file that receives full buffers, if `spills` */
     mrc_mapping map; /* mapping of the temporary file */
@@ -70,7 +70,7 @@ struct unpacking {
    a member take 18 bytes. */
 static int64_t size_hint(const mrc_input *input)
 {
-    if (input->bytes < 18) return LEAST_ROOM;
+    if (input->bytes < 18) return LEAST_CAPACITY;
     const uint8_t *tail = input->data + input->bytes - 4;
     int64_t hint = (int64_t)tail[0] | (int64_t)tail[1] << 8 | (int64_t)tail[2] << 16 | (int64_t)tail[3] << 24, most;
     if (mrc_multiply(input->bytes, MOST_RATIO, &most)) hint = mrc_min(hint, most);
@@ -78,7 +78,7 @@ static int64_t size_hint(const mrc_input *input)
 }
 
 /* Moves the decompressed bytes from the buffer to the temporary file. */
-static mercer_status empty_room(unpacking *self)
+static mercer_status spill_output(unpacking *self)
 {
     int64_t made = self->made;
     self->made = 0;
@@ -92,17 +92,17 @@ static mercer_status grow_output(unpacking *self)
     mrc_input *input = self->input;
     int64_t free_bytes = input->budget->allowed - input->budget->used;
     int64_t first = strcmp(self->packing->name, "gzip") == 0 ? size_hint(input) : 0;
-    int64_t room = self->room ? self->room * 2 : mrc_max(first, LEAST_ROOM);
-    if (!self->spills && mrc_budget_spills(input->budget, room)) {
+    int64_t capacity = self->capacity ? self->capacity * 2 : mrc_max(first, LEAST_CAPACITY);
+    if (!self->spills && mrc_budget_spills(input->budget, capacity)) {
         MRC_TRY(mrc_spill_open(&self->spill, input->context));
         self->spills = true;
-        room = LEAST_ROOM;
+        capacity = LEAST_CAPACITY;
     }
-    if (self->spills && self->room > 0) return empty_room(self);
-    room = mrc_max(mrc_min(room, self->room + free_bytes), self->room + 1);
-    MRC_TRY(mrc_budget_take(input->context, input->budget, input->path, room - self->room));
-    MRC_TRY(mrc_move(input->context, &self->memory, self->made, room, "the unpacked file"));
-    self->room = room;
+    if (self->spills && self->capacity > 0) return spill_output(self);
+    capacity = mrc_max(mrc_min(capacity, self->capacity + free_bytes), self->capacity + 1);
+    MRC_TRY(mrc_budget_take(input->context, input->budget, input->path, capacity - self->capacity));
+    MRC_TRY(mrc_move(input->context, &self->memory, self->made, capacity, "the unpacked file"));
+    self->capacity = capacity;
     return MERCER_OK;
 }
 
@@ -257,14 +257,14 @@ static mercer_status advance(unpacking *self, bool *ended)
 {
     mrc_input *input = self->input;
     int64_t in = mrc_min(input->bytes - self->taken, MOST_BYTES_A_CALL);
-    int64_t out = mrc_min(self->room - self->made, MOST_BYTES_A_CALL);
+    int64_t out = mrc_min(self->capacity - self->made, MOST_BYTES_A_CALL);
     mercer_status status = self->packing->step(self, &in, &out, ended);
     if (status) return status;
     self->taken += in;
     self->made += out;
     mrc_input_release(input, &self->released, (const char *)input->data + self->taken);
     if (*ended) return MERCER_OK;
-    if (self->made == self->room) return grow_output(self);
+    if (self->made == self->capacity) return grow_output(self);
     return self->taken == input->bytes ? fail_corrupt(self, "end too early") : MERCER_OK;
 }
 
@@ -305,10 +305,10 @@ static mercer_status unpack_file(mrc_input *input, const packing *codec)
     /* Write the rest to the temporary file. The buffer is released at the end of this function, so its bytes return to
        the budget. */
     if (self.spills) {
-        MRC_TRY(empty_room(&self));
+        MRC_TRY(spill_output(&self));
         MRC_TRY(mrc_spill_map(&self.spill, &self.map));
         self.made = self.map.bytes;
-        input->budget->used -= self.room;
+        input->budget->used -= self.capacity;
     }
     if (self.made == 0 && !input->part)
         return mrc_fail(context, MERCER_ERROR_FORMAT, "%s: the %s file is empty", input->path, codec->name);

@@ -107,7 +107,7 @@ mercer_status mrc_decoder_open(mrc_decoder *self, int64_t encoding, const uint8_
 void mrc_decoder_close(mrc_decoder *self)
 {
     if (!self->texts) return;
-    self->place.input->budget->used -= self->room;
+    self->place.input->budget->used -= self->capacity;
     mrc_free(self->place.input->context, self->texts);
     self->texts = NULL;
 }
@@ -137,14 +137,14 @@ static const uint8_t *gather(const mrc_decoder *self, int64_t count, uint8_t *ou
 }
 
 /* Returns the next `count` values, of up to 8 bytes each; NULL if fewer are left. Plain values stay in the page, split
-   values are gathered in `room`. */
-static const uint8_t *take_fixed(mrc_decoder *self, int64_t count, uint8_t room[MRC_PARQUET_BATCH * 8])
+   values are gathered in `buffer`. */
+static const uint8_t *take_fixed(mrc_decoder *self, int64_t count, uint8_t buffer[MRC_PARQUET_BATCH * 8])
 {
     if (self->encoding == MRC_ENCODING_SPLIT) {
         if ((self->end - self->at) / self->width - self->position < count) return NULL;
-        gather(self, count, room);
+        gather(self, count, buffer);
         self->position += count;
-        return room;
+        return buffer;
     }
     const uint8_t *at = self->at;
     if ((self->end - at) / self->width < count) return NULL;
@@ -190,7 +190,7 @@ static mercer_status take_booleans(mrc_decoder *self, int64_t count, int64_t *ou
 
 mercer_status mrc_decoder_integers(mrc_decoder *self, int64_t count, int64_t *out)
 {
-    uint8_t room[MRC_PARQUET_BATCH * 8];
+    uint8_t buffer[MRC_PARQUET_BATCH * 8];
     if (self->type == MRC_PARQUET_BOOLEAN) return take_booleans(self, count, out);
     if (self->type == MRC_PARQUET_INT96) return take_int96(self, count, out);
     if (self->encoding == MRC_ENCODING_DELTA) {
@@ -198,7 +198,7 @@ mercer_status mrc_decoder_integers(mrc_decoder *self, int64_t count, int64_t *ou
         for (int64_t i = 0; i < count && self->type == MRC_PARQUET_INT32; i++) out[i] = (int32_t)out[i];
         return MERCER_OK;
     }
-    const uint8_t *at = take_fixed(self, count, room);
+    const uint8_t *at = take_fixed(self, count, buffer);
     if (!at) return mrc_page_fail(&self->place, too_few);
     if (self->type == MRC_PARQUET_INT64) memcpy(out, at, (size_t)count * 8);
     for (int64_t i = 0; i < count && self->type == MRC_PARQUET_INT32; i++) {
@@ -211,8 +211,8 @@ mercer_status mrc_decoder_integers(mrc_decoder *self, int64_t count, int64_t *ou
 
 mercer_status mrc_decoder_reals(mrc_decoder *self, int64_t count, double *out)
 {
-    uint8_t room[MRC_PARQUET_BATCH * 8];
-    const uint8_t *at = take_fixed(self, count, room);
+    uint8_t buffer[MRC_PARQUET_BATCH * 8];
+    const uint8_t *at = take_fixed(self, count, buffer);
     if (!at) return mrc_page_fail(&self->place, too_few);
     if (self->type == MRC_PARQUET_DOUBLE) memcpy(out, at, (size_t)count * 8);
     for (int64_t i = 0; i < count && self->type == MRC_PARQUET_FLOAT; i++) {
@@ -230,14 +230,14 @@ mercer_status mrc_decoder_reals(mrc_decoder *self, int64_t count, double *out)
 static mercer_status reserve_texts(mrc_decoder *self, int64_t bytes)
 {
     const mrc_input *input = self->place.input;
-    if (bytes <= self->room) return MERCER_OK;
-    int64_t room = mrc_max(bytes, mrc_min(2 * bytes, 1 << 20));
-    MRC_TRY(mrc_budget_take(input->context, input->budget, input->path, room - self->room));
-    mercer_status status = mrc_move(input->context, &self->texts, self->room, room, "a page");
+    if (bytes <= self->capacity) return MERCER_OK;
+    int64_t capacity = mrc_max(bytes, mrc_min(2 * bytes, 1 << 20));
+    MRC_TRY(mrc_budget_take(input->context, input->budget, input->path, capacity - self->capacity));
+    mercer_status status = mrc_move(input->context, &self->texts, self->capacity, capacity, "a page");
     if (status)
-        input->budget->used -= room - self->room;
+        input->budget->used -= capacity - self->capacity;
     else
-        self->room = room;
+        self->capacity = capacity;
     return status;
 }
 

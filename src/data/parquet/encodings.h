@@ -83,8 +83,8 @@ typedef struct mrc_decoder {
     mrc_hybrid codes; /* dictionary codes, and runs of booleans */
     mrc_delta delta;  /* integers, lengths, or lengths of the common beginning */
     mrc_delta rest;   /* DELTA_BYTES: lengths of the rest */
-    uint8_t *texts;   /* (room) values of the current batch, for DELTA_BYTES and SPLIT; owned */
-    int64_t room;
+    uint8_t *texts;   /* (capacity) values of the current batch, for DELTA_BYTES and SPLIT; owned */
+    int64_t capacity;
     int64_t last, last_length; /* DELTA_BYTES: previous value, in `texts` */
 } mrc_decoder;
 

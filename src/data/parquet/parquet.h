@@ -120,8 +120,8 @@ typedef struct mrc_parquet_reader {
     int64_t group;           /* current row group */
     const uint8_t *at, *end; /* rest of the row group's pages */
     const char *released;    /* the pages of the file before this address were released */
-    uint8_t *memory;         /* (room) decompressed page */
-    int64_t room;
+    uint8_t *memory;         /* (capacity) decompressed page */
+    int64_t capacity;
     int64_t group_left; /* rows left in the row group */
     int64_t left;       /* rows left in the page */
     int64_t codec;
@@ -144,9 +144,9 @@ mercer_status mrc_parquet_reader_next(mrc_parquet_reader *reader, int64_t most, 
 enum { MRC_PARQUET_TEXT_CHARS = 128 };
 
 /* Returns value i of a batch as text of *length bytes, as in a CSV file: "" if it is missing or NaN. The result is in
-   `room`, unless the value itself is a text; then the result points to the value. */
+   `buffer`, unless the value itself is a text; then the result points to the value. */
 const char *mrc_parquet_text(const mrc_parquet_column *column, const mrc_parquet_batch *batch, int64_t i,
-                             char room[MRC_PARQUET_TEXT_CHARS], int64_t *length);
+                             char buffer[MRC_PARQUET_TEXT_CHARS], int64_t *length);
 /* Sets *value to the number that the text of value i would be read as. The value must not be missing. Returns false if
    the text must be parsed instead. */
 bool mrc_parquet_number(const mrc_parquet_column *column, const mrc_parquet_batch *batch, int64_t i, double *value);

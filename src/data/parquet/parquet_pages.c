@@ -92,22 +92,22 @@ static mercer_status fail_page(const mrc_parquet_reader *self, const char *what)
 /* ---- Memory ------------------------------------------------------------------------------------------------------ */
 
 /* Replaces a buffer by one of at least `bytes` bytes, counted in the budget. The previous content is lost. */
-static mercer_status reserve(const mrc_input *input, uint8_t **memory, int64_t *room, int64_t bytes)
+static mercer_status reserve(const mrc_input *input, uint8_t **memory, int64_t *capacity, int64_t bytes)
 {
-    if (bytes <= *room) return MERCER_OK;
-    MRC_TRY(mrc_budget_take(input->context, input->budget, input->path, bytes - *room));
+    if (bytes <= *capacity) return MERCER_OK;
+    MRC_TRY(mrc_budget_take(input->context, input->budget, input->path, bytes - *capacity));
     mercer_status status = mrc_move(input->context, memory, 0, bytes, "a page of a Parquet file");
     if (status)
-        input->budget->used -= bytes - *room;
+        input->budget->used -= bytes - *capacity;
     else
-        *room = bytes;
+        *capacity = bytes;
     return status;
 }
 
-/* Decompresses a page, or the part of it with the values, into *memory (*room bytes), which grows if necessary. *out
-   points to the result: in *memory, or in the file if the data are not compressed. */
+/* Decompresses a page, or the part of it with the values, into *memory (*capacity bytes), which grows if necessary.
+   *out points to the result: in *memory, or in the file if the data are not compressed. */
 static mercer_status unpack(const mrc_parquet_reader *self, const uint8_t *data, int64_t bytes, int64_t size,
-                            bool plain, uint8_t **memory, int64_t *room, const uint8_t **out)
+                            bool plain, uint8_t **memory, int64_t *capacity, const uint8_t **out)
 {
     *out = data;
     if (plain || self->codec == MRC_CODEC_NONE)
@@ -116,7 +116,7 @@ static mercer_status unpack(const mrc_parquet_reader *self, const uint8_t *data,
     *out = *memory;
     if (size == 0) return MERCER_OK;
     if (size > mrc_codec_most(self->codec, bytes)) return fail_page(self, "a page cannot be as large as it declares");
-    MRC_TRY(reserve(self->file->input, memory, room, size));
+    MRC_TRY(reserve(self->file->input, memory, capacity, size));
     *out = *memory;
     return mrc_page_unpack(&self->values.place, self->codec, data, bytes, *memory, size);
 }
@@ -168,7 +168,7 @@ static mercer_status read_dictionary(mrc_parquet_reader *self, const page_header
     mrc_parquet_type type = self->column->type;
     mrc_parquet_dictionary *to = &self->dictionary;
     /* least: smallest size of a value in bytes. It bounds the number of values before arrays are allocated. */
-    int64_t least = type == MRC_PARQUET_BYTES ? 4 : self->column->width, room = 0;
+    int64_t least = type == MRC_PARQUET_BYTES ? 4 : self->column->width, capacity = 0;
     int64_t each = is_word(type) ? (int64_t)sizeof *to->words : 8;
     const uint8_t *at;
     if (to->count > 0) return fail_page(self, "it has two dictionaries");
@@ -176,8 +176,8 @@ static mercer_status read_dictionary(mrc_parquet_reader *self, const page_header
         return fail_page(self, "the dictionary has fewer values than it declares");
     if (header->encoding != MRC_ENCODING_PLAIN && header->encoding != MRC_ENCODING_PLAIN_DICTIONARY)
         return fail_page(self, "the encoding of the dictionary is not supported");
-    mercer_status status = unpack(self, data, header->bytes, header->size, false, &to->memory, &room, &at);
-    to->held = room;
+    mercer_status status = unpack(self, data, header->bytes, header->size, false, &to->memory, &capacity, &at);
+    to->held = capacity;
     MRC_TRY(status);
     MRC_TRY(mrc_budget_take(input->context, input->budget, input->path, header->rows * each));
     to->held += header->rows * each;
@@ -195,7 +195,7 @@ static mercer_status begin_page_1(mrc_parquet_reader *self, const page_header *h
 {
     const uint8_t *at;
     uint32_t bytes;
-    MRC_TRY(unpack(self, data, header->bytes, header->size, false, &self->memory, &self->room, &at));
+    MRC_TRY(unpack(self, data, header->bytes, header->size, false, &self->memory, &self->capacity, &at));
     const uint8_t *end = at + header->size;
     if (self->column->optional) {
         if (header->level_encoding != MRC_ENCODING_RLE)
@@ -220,7 +220,8 @@ static mercer_status begin_page_2(mrc_parquet_reader *self, const page_header *h
         return fail_page(self, "the levels of a page have an invalid size");
     if (self->column->optional) self->levels = mrc_hybrid_open(data, data + levels, 1);
     int64_t size = header->size - levels;
-    MRC_TRY(unpack(self, data + levels, header->bytes - levels, size, header->plain, &self->memory, &self->room, &at));
+    MRC_TRY(
+        unpack(self, data + levels, header->bytes - levels, size, header->plain, &self->memory, &self->capacity, &at));
     return mrc_decoder_open(&self->values, header->encoding, at, at + size);
 }
 
@@ -301,7 +302,7 @@ void mrc_parquet_reader_close(mrc_parquet_reader *self)
     if (!self->file) return;
     drop_dictionary(self);
     mrc_decoder_close(&self->values);
-    self->file->input->budget->used -= self->room;
+    self->file->input->budget->used -= self->capacity;
     mrc_free(self->file->input->context, self->memory);
     *self = (mrc_parquet_reader){0};
 }

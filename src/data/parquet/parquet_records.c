@@ -68,14 +68,14 @@ static mercer_status read_side(const block *self, int64_t k, int64_t row, int64_
 {
     const mrc_parquet_texts *texts = &self->rows->texts;
     int64_t column = self->to->sides[k], place = k * MRC_PARQUET_BATCH + row;
-    char room[MRC_PARQUET_TEXT_CHARS];
+    char buffer[MRC_PARQUET_TEXT_CHARS];
     mrc_csv_field field = {.line = line};
     mercer_status status;
     if (texts->begins[place] < 0) {
         if (take_number(self, &self->to->actions[column], texts->numbers[place], line, &status)) return status;
-        mrc_print_number(texts->numbers[place], room, sizeof room);
-        field.text = room;
-        field.length = (int64_t)strlen(room);
+        mrc_print_number(texts->numbers[place], buffer, sizeof buffer);
+        field.text = buffer;
+        field.length = (int64_t)strlen(buffer);
     } else {
         field.text = texts->bytes + texts->begins[place];
         field.length = texts->lengths[place];
@@ -111,10 +111,10 @@ static mercer_status read_sides(block *self)
 /* Slow path: reads value i of the batch, which belongs to record `row` of the block, as text. */
 static mercer_status read_text(const block *self, int64_t column, int64_t i, int64_t row)
 {
-    char room[MRC_PARQUET_TEXT_CHARS];
+    char buffer[MRC_PARQUET_TEXT_CHARS];
     mrc_csv_field field;
     bool left_out = false;
-    MRC_TRY(mrc_parquet_rows_field(self->rows, column, i, self->csv->line + row, room, &field));
+    MRC_TRY(mrc_parquet_rows_field(self->rows, column, i, self->csv->line + row, buffer, &field));
     float *cells = mrc_row(&self->to->cells->x, self->first_row - self->to->base + self->places[row]);
     return mrc_cell_read(self->table, self->csv, self->to, column, &field, cells, &left_out);
 }
@@ -195,10 +195,10 @@ static mercer_status open_codes(const part *self, mrc_code_cells *codes)
     const mrc_input *input = self->block->table->input;
     int64_t count = reader->dictionary.count, bytes = count * (int64_t)sizeof(float);
     if (codes->generation == reader->generation) return MERCER_OK;
-    if (count > codes->room) {
-        MRC_TRY(
-            mrc_budget_take(input->context, input->budget, input->path, bytes - codes->room * (int64_t)sizeof(float)));
-        codes->room = count;
+    if (count > codes->capacity) {
+        MRC_TRY(mrc_budget_take(input->context, input->budget, input->path,
+                                bytes - codes->capacity * (int64_t)sizeof(float)));
+        codes->capacity = count;
         MRC_TRY(mrc_move(input->context, &codes->cells, 0, bytes, "words of a column"));
     }
     for (int64_t k = 0; k < count; k++) codes->cells[k] = -1;

@@ -8,15 +8,15 @@
 
 /* Cells of the words of a dictionary. Each cell is set when its word first occurs. */
 typedef struct mrc_code_cells {
-    float *cells; /* (room) cell of each code; below 0: not known */
-    int64_t room;
+    float *cells; /* (capacity) cell of each code; below 0: not known */
+    int64_t capacity;
     int64_t generation; /* generation of the reader's dictionary that the cells belong to */
 } mrc_code_cells;
 
 /* Texts of the values of some columns, for a block of rows. */
 typedef struct mrc_parquet_texts {
-    char *bytes; /* (room) each text with a zero byte after it */
-    int64_t used, room;
+    char *bytes; /* (capacity) each text with a zero byte after it */
+    int64_t used, capacity;
     int64_t *begins; /* (columns read as text, MRC_PARQUET_BATCH) offsets in `bytes`; -1: the value is in `numbers` */
     /* bytes of each text, and numbers that need no text; the same shape as `begins` */
     int64_t *lengths;
@@ -54,10 +54,10 @@ mercer_status mrc_parquet_sample(const mrc_table *table, int64_t column, int64_t
 void mrc_parquet_rows_begin(mrc_parquet_rows *rows, int64_t first);
 /* Decodes up to `most` further values of a column into rows->batch. */
 mercer_status mrc_parquet_rows_next(mrc_parquet_rows *rows, int64_t column, int64_t most);
-/* Makes the field of value i of rows->batch, with a text in `room` or in the page. Fails if the text has a zero
+/* Makes the field of value i of rows->batch, with a text in `buffer` or in the page. Fails if the text has a zero
    byte. */
 mercer_status mrc_parquet_rows_field(const mrc_parquet_rows *rows, int64_t column, int64_t i, int64_t row,
-                                     char room[MRC_PARQUET_TEXT_CHARS], mrc_csv_field *out);
+                                     char buffer[MRC_PARQUET_TEXT_CHARS], mrc_csv_field *out);
 /* Reads the texts of the next `count` values, up to MRC_PARQUET_BATCH, of some columns. as_numbers[k]: values of
    columns[k] that need no text are stored in `numbers` instead. */
 mercer_status mrc_parquet_texts_read(mrc_parquet_rows *rows, const int64_t *columns, const bool *as_numbers,

@@ -75,10 +75,10 @@ void mrc_parquet_table_close(mrc_table *table)
     mrc_parquet_texts *texts = &self->texts;
     for (int64_t c = 0; self->readers && c < self->file.count; c++) mrc_parquet_reader_close(&self->readers[c]);
     for (int64_t c = 0; self->codes && c < self->file.count; c++) {
-        input->budget->used -= self->codes[c].room * (int64_t)sizeof(float);
+        input->budget->used -= self->codes[c].capacity * (int64_t)sizeof(float);
         mrc_free(input->context, self->codes[c].cells);
     }
-    input->budget->used -= self->held + texts->room;
+    input->budget->used -= self->held + texts->capacity;
     MRC_FREE_ALL(input->context, texts->bytes, texts->begins, texts->lengths, texts->numbers, self->header,
                  self->readers, self->codes, self->skips, self->batch);
     mrc_parquet_close(&self->file);
@@ -106,10 +106,10 @@ mercer_status mrc_parquet_rows_next(mrc_parquet_rows *self, int64_t column, int6
 }
 
 mercer_status mrc_parquet_rows_field(const mrc_parquet_rows *self, int64_t column, int64_t i, int64_t row,
-                                     char room[MRC_PARQUET_TEXT_CHARS], mrc_csv_field *out)
+                                     char buffer[MRC_PARQUET_TEXT_CHARS], mrc_csv_field *out)
 {
     *out = (mrc_csv_field){.line = row};
-    out->text = mrc_parquet_text(&self->file.columns[column], self->batch, i, room, &out->length);
+    out->text = mrc_parquet_text(&self->file.columns[column], self->batch, i, buffer, &out->length);
     if (out->length > 0 && memchr(out->text, 0, (size_t)out->length))
         return mrc_page_fail(&self->readers[column].values.place, "a text has a zero byte");
     return MERCER_OK;
@@ -119,14 +119,14 @@ mercer_status mrc_parquet_sample(const mrc_table *table, int64_t column, int64_t
                                  void *user)
 {
     mrc_parquet_rows *self = table->parquet;
-    char room[MRC_PARQUET_TEXT_CHARS];
+    char buffer[MRC_PARQUET_TEXT_CHARS];
     mrc_csv_field field;
     mrc_parquet_reader_close(&self->readers[column]);
     self->skips[column] = 0;
     for (int64_t done = 0; done < count; done += self->batch->rows) {
         MRC_TRY(mrc_parquet_rows_next(self, column, count - done));
         for (int64_t i = 0; i < self->batch->rows; i++) {
-            MRC_TRY(mrc_parquet_rows_field(self, column, i, done + i + 1, room, &field));
+            MRC_TRY(mrc_parquet_rows_field(self, column, i, done + i + 1, buffer, &field));
             visit(user, &field);
         }
     }
@@ -156,13 +156,13 @@ static mercer_status add_text(mrc_parquet_rows *self, int64_t place, const mrc_c
     mrc_parquet_texts *texts = &self->texts;
     const mrc_input *input = self->file.input;
     int64_t needed = texts->used + field->length + 1;
-    if (needed > texts->room) {
-        int64_t room = 2 * needed;
-        MRC_TRY(mrc_budget_take(input->context, input->budget, input->path, room - texts->room));
-        mercer_status status = mrc_move(input->context, &texts->bytes, texts->used, room, "values of a column");
-        if (status) input->budget->used -= room - texts->room;
+    if (needed > texts->capacity) {
+        int64_t capacity = 2 * needed;
+        MRC_TRY(mrc_budget_take(input->context, input->budget, input->path, capacity - texts->capacity));
+        mercer_status status = mrc_move(input->context, &texts->bytes, texts->used, capacity, "values of a column");
+        if (status) input->budget->used -= capacity - texts->capacity;
         MRC_TRY(status);
-        texts->room = room;
+        texts->capacity = capacity;
     }
     texts->begins[place] = texts->used;
     texts->lengths[place] = field->length;
@@ -176,7 +176,7 @@ mercer_status mrc_parquet_texts_read(mrc_parquet_rows *self, const int64_t *colu
                                      int64_t column_count, int64_t count)
 {
     mrc_parquet_batch *batch = self->batch;
-    char room[MRC_PARQUET_TEXT_CHARS];
+    char buffer[MRC_PARQUET_TEXT_CHARS];
     mrc_csv_field field;
     MRC_TRY(open_texts(self, column_count));
     self->texts.used = 0;
@@ -191,7 +191,7 @@ mercer_status mrc_parquet_texts_read(mrc_parquet_rows *self, const int64_t *colu
                 if (as_numbers[k] && batch->valid[i] && mrc_parquet_number(column, batch, i, number) &&
                     isfinite(*number))
                     continue;
-                MRC_TRY(mrc_parquet_rows_field(self, columns[k], i, 0, room, &field));
+                MRC_TRY(mrc_parquet_rows_field(self, columns[k], i, 0, buffer, &field));
                 MRC_TRY(add_text(self, place, &field));
             }
         }

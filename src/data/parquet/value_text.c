@@ -137,24 +137,24 @@ static int print_decimal(const uint8_t *bytes, int64_t length, int32_t scale, ch
 /* Returns the bytes of a decimal, the highest byte first. *length is at most DECIMAL_BYTES; a longer decimal gives
    NULL. */
 static const uint8_t *decimal_bytes(const mrc_parquet_column *column, const mrc_parquet_batch *batch, int64_t i,
-                                    uint8_t room[8], int64_t *length)
+                                    uint8_t buffer[8], int64_t *length)
 {
     if (column->type == MRC_PARQUET_BYTES || column->type == MRC_PARQUET_FIXED) {
         *length = batch->words[i].length;
         return *length <= DECIMAL_BYTES ? batch->words[i].bytes : NULL;
     }
-    for (int k = 0; k < 8; k++) room[k] = (uint8_t)((uint64_t)batch->integers[i] >> (56 - 8 * k));
+    for (int k = 0; k < 8; k++) buffer[k] = (uint8_t)((uint64_t)batch->integers[i] >> (56 - 8 * k));
     *length = 8;
-    return room;
+    return buffer;
 }
 
 /* Computes the value of a decimal whose integer without the point is at most 2^53. Both operands of the division are
    then exact in double, so the result is rounded correctly. Returns false for other decimals. */
 static bool decimal_number(const mrc_parquet_column *column, const mrc_parquet_batch *batch, int64_t i, double *value)
 {
-    uint8_t room[8];
+    uint8_t buffer[8];
     int64_t length, whole = 0, most = (int64_t)1 << 53;
-    const uint8_t *bytes = decimal_bytes(column, batch, i, room, &length);
+    const uint8_t *bytes = decimal_bytes(column, batch, i, buffer, &length);
     if (!bytes || length == 0 || column->scale > 18) return false; /* 10^18 is the last power in int64_t */
     whole = bytes[0] >> 7 ? -1 : 0;
     for (int64_t k = 0; k < length; k++) {
@@ -280,7 +280,7 @@ static int print_value(const mrc_parquet_column *column, const mrc_parquet_batch
 }
 
 const char *mrc_parquet_text(const mrc_parquet_column *column, const mrc_parquet_batch *batch, int64_t i,
-                             char room[MRC_PARQUET_TEXT_CHARS], int64_t *length)
+                             char buffer[MRC_PARQUET_TEXT_CHARS], int64_t *length)
 {
     const mrc_parquet_word *word = &batch->words[i];
     int64_t bytes, second, rest;
@@ -291,19 +291,19 @@ const char *mrc_parquet_text(const mrc_parquet_column *column, const mrc_parquet
     switch (column->kind) {
         case MRC_PARQUET_TEXT: *length = word->length; return (const char *)word->bytes;
         case MRC_PARQUET_TRUTH: *length = batch->integers[i] ? 4 : 5; return batch->integers[i] ? "true" : "false";
-        case MRC_PARQUET_DATE: *length = print_day(batch->integers[i], room, MRC_PARQUET_TEXT_CHARS); return room;
+        case MRC_PARQUET_DATE: *length = print_day(batch->integers[i], buffer, MRC_PARQUET_TEXT_CHARS); return buffer;
         case MRC_PARQUET_MOMENT:
-            *length = print_moment(column, batch->integers[i], room, MRC_PARQUET_TEXT_CHARS);
-            return room;
+            *length = print_moment(column, batch->integers[i], buffer, MRC_PARQUET_TEXT_CHARS);
+            return buffer;
         case MRC_PARQUET_TIME:
             split_time(batch->integers[i], power_of_ten(column->scale), &second, &rest);
-            *length = print_time(second, rest, column->scale, room, MRC_PARQUET_TEXT_CHARS);
-            return room;
+            *length = print_time(second, rest, column->scale, buffer, MRC_PARQUET_TEXT_CHARS);
+            return buffer;
         case MRC_PARQUET_DECIMAL:
             decimal = decimal_bytes(column, batch, i, copy, &bytes);
-            if (decimal) *length = print_decimal(decimal, bytes, column->scale, room);
-            return room;
-        case MRC_PARQUET_UUID: *length = print_uuid(word->bytes, room); return room;
-        default: *length = print_value(column, batch, i, room); return room;
+            if (decimal) *length = print_decimal(decimal, bytes, column->scale, buffer);
+            return buffer;
+        case MRC_PARQUET_UUID: *length = print_uuid(word->bytes, buffer); return buffer;
+        default: *length = print_value(column, batch, i, buffer); return buffer;
     }
 }

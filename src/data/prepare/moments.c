@@ -154,13 +154,13 @@ static mercer_status count_classes(moments *self, const mercer_dataset *dataset)
 static mercer_status add_values(moments *self, const mercer_dataset *dataset)
 {
     int64_t rows = dataset->synth ? mrc_min(dataset->rows, COMPUTED_ROWS) : dataset->rows;
-    int64_t room = mrc_min(rows, BLOCK_ROWS), d = dataset->synth ? dataset->features : 0;
+    int64_t block_rows = mrc_min(rows, BLOCK_ROWS), d = dataset->synth ? dataset->features : 0;
     mercer_matrix targets, samples;
     MRC_SCOPE(scope, self->context);
-    MRC_TRY(mrc_scope_view(&scope, &targets, room, self->columns, MERCER_F64, "targets"));
-    MRC_TRY(mrc_scope_view(&scope, &samples, room, d, dataset->dtype, "samples"));
-    for (int64_t first = 0; first < rows; first += room) {
-        int64_t count = mrc_min(room, rows - first);
+    MRC_TRY(mrc_scope_view(&scope, &targets, block_rows, self->columns, MERCER_F64, "targets"));
+    MRC_TRY(mrc_scope_view(&scope, &samples, block_rows, d, dataset->dtype, "samples"));
+    for (int64_t first = 0; first < rows; first += block_rows) {
+        int64_t count = mrc_min(block_rows, rows - first);
         mercer_matrix y = mrc_rows(&targets, 0, count), x = mrc_rows(&samples, 0, count);
         if (dataset->synth)
             mrc_dataset_fetch(dataset, NULL, first, &x, &y, NULL);

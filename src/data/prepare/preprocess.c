@@ -401,16 +401,16 @@ typedef struct reading {
     int64_t first;
     const mercer_matrix *X, *Y;
     int32_t *labels;
-    mercer_matrix blocks; /* (threads * room, features) samples before preprocessing */
-    int64_t room;         /* rows per block */
+    mercer_matrix blocks; /* (threads * block_rows, features) samples before preprocessing */
+    int64_t block_rows;   /* rows per block */
 } reading;
 
 /* A task of mrc_parallel_for: fetches a block of rows into the worker's buffer and preprocesses it. */
 static void read_piece(void *argument, int64_t piece, int worker)
 {
     const reading *job = argument;
-    int64_t i = piece * job->room, count = mrc_min(job->room, job->X->rows - i);
-    mercer_matrix stored = mrc_rows(&job->blocks, worker * job->room, count);
+    int64_t i = piece * job->block_rows, count = mrc_min(job->block_rows, job->X->rows - i);
+    mercer_matrix stored = mrc_rows(&job->blocks, worker * job->block_rows, count);
     mercer_matrix x = mrc_rows(job->X, i, count), y = job->Y ? mrc_rows(job->Y, i, count) : (mercer_matrix){0};
     mrc_dataset_fetch(job->dataset, job->rows ? job->rows + i : NULL, job->first + i, &stored, job->Y ? &y : NULL,
                       job->labels ? job->labels + i : NULL);
@@ -425,11 +425,11 @@ static mercer_status read_preprocessed(reading *job)
     int64_t row = mrc_max(1, dataset->features * mrc_dtype_size(dataset->dtype)), m = job->X->rows;
     int threads = m * row > READ_BYTES ? mrc_max(1, dataset->context->threads) : 1;
     int64_t most = (m + PIECES * (int64_t)threads - 1) / (PIECES * (int64_t)threads);
-    job->room = mrc_max(1, mrc_min(threads > 1 ? most : m, READ_BYTES / row));
+    job->block_rows = mrc_max(1, mrc_min(threads > 1 ? most : m, READ_BYTES / row));
     MRC_SCOPE(scope, dataset->context);
-    MRC_TRY(mrc_scope_view(&scope, &job->blocks, threads * job->room, dataset->features, dataset->dtype,
+    MRC_TRY(mrc_scope_view(&scope, &job->blocks, threads * job->block_rows, dataset->features, dataset->dtype,
                            "blocks of samples"));
-    mrc_parallel_for(threads, (m + job->room - 1) / job->room, read_piece, job);
+    mrc_parallel_for(threads, (m + job->block_rows - 1) / job->block_rows, read_piece, job);
     return MERCER_OK;
 }
 

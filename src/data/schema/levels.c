@@ -65,15 +65,15 @@ static mercer_status reserve_level(mrc_levels *self, int64_t length)
     const int64_t each = (int64_t)sizeof *self->list;
     if (!self->recent)
         MRC_TRY(mrc_alloc_zero(self->context, &self->recent, 1, sizeof *self->recent, "words of a column"));
-    if (self->texts_used + length + 1 > self->texts_room) {
-        int64_t room = 2 * self->texts_room + length + 1024;
-        MRC_TRY(mrc_move(self->context, &self->texts, self->texts_used, room, "words of a column"));
-        self->texts_room = room;
+    if (self->texts_used + length + 1 > self->texts_capacity) {
+        int64_t capacity = 2 * self->texts_capacity + length + 1024;
+        MRC_TRY(mrc_move(self->context, &self->texts, self->texts_used, capacity, "words of a column"));
+        self->texts_capacity = capacity;
     }
-    if (self->count == self->room) {
-        int64_t room = self->room ? 2 * self->room : FIRST_SLOTS;
-        MRC_TRY(mrc_move(self->context, &self->list, self->count * each, room * each, "words of a column"));
-        self->room = room;
+    if (self->count == self->capacity) {
+        int64_t capacity = self->capacity ? 2 * self->capacity : FIRST_SLOTS;
+        MRC_TRY(mrc_move(self->context, &self->list, self->count * each, capacity * each, "words of a column"));
+        self->capacity = capacity;
     }
     return 2 * (self->count + 1) > self->slot_count ? grow_slots(self) : MERCER_OK;
 }

@@ -22,9 +22,9 @@ typedef struct mrc_level {
 typedef struct mrc_levels {
     mercer_context *context;
     mrc_level *list; /* (count) */
-    int64_t count, room;
+    int64_t count, capacity;
     char *texts;
-    int64_t texts_used, texts_room;
+    int64_t texts_used, texts_capacity;
     int32_t *slots; /* (slot_count, a power of two) indices into list; -1 is empty */
     int64_t slot_count;
     mrc_recent *recent; /* cache of recently seen words; NULL while there are no words */

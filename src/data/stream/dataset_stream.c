@@ -60,8 +60,8 @@ typedef struct data_stream {
     mrc_background *background;
     bool ahead; /* true: the prefetch thread works on this pass */
 
-    double checked; /* time of the last check of the files, in seconds */
-    int64_t room;   /* capacity of the batch, in rows */
+    double checked;   /* time of the last check of the files, in seconds */
+    int64_t capacity; /* capacity of the batch, in rows */
     chunk batch;
     double *batch_weights;
 } data_stream;
@@ -228,7 +228,7 @@ static mercer_status make_matrix(data_stream *self, mercer_matrix *out, int64_t 
     return mrc_alloc(self->context, &out->data, elements, mrc_dtype_size(dtype), "a batch");
 }
 
-static mercer_status make_room_in(data_stream *self, chunk *out, int64_t rows)
+static mercer_status allocate_chunk(data_stream *self, chunk *out, int64_t rows)
 {
     MRC_TRY(make_matrix(self, &out->x, rows, self->width, self->x_dtype));
     MRC_TRY(make_matrix(self, &out->y, rows, self->data.outputs, self->y_dtype));
@@ -238,14 +238,14 @@ static mercer_status make_room_in(data_stream *self, chunk *out, int64_t rows)
 /* Grows the batch to `rows` rows. */
 static mercer_status allocate_batch(data_stream *self, int64_t rows)
 {
-    if (rows <= self->room) return MERCER_OK;
+    if (rows <= self->capacity) return MERCER_OK;
     release_chunk(self, &self->batch);
     mrc_free(self->context, self->batch_weights);
     self->batch_weights = NULL;
-    self->room = 0;
-    MRC_TRY(make_room_in(self, &self->batch, rows));
+    self->capacity = 0;
+    MRC_TRY(allocate_chunk(self, &self->batch, rows));
     if (self->weights) MRC_TRY(mrc_alloc(self->context, &self->batch_weights, rows, sizeof(double), "a batch"));
-    self->room = rows;
+    self->capacity = rows;
     return MERCER_OK;
 }
 
@@ -441,7 +441,7 @@ static mercer_status make_scratch(data_stream *self)
         MRC_TRY(mrc_alloc(self->context, &self->row, self->threads, self->row_bytes, "a sample"));
     }
     int chunks = self->background ? RING : mixes ? 1 : 0;
-    for (int i = 0; i < chunks; i++) MRC_TRY(make_room_in(self, &self->ring[i], self->chunk_rows));
+    for (int i = 0; i < chunks; i++) MRC_TRY(allocate_chunk(self, &self->ring[i], self->chunk_rows));
     return MERCER_OK;
 }
 

@@ -29,8 +29,8 @@ struct mercer_column_texts {
     int64_t left;         /* records left in the current file */
     int64_t rows;         /* records left in all files */
     int64_t block, taken; /* Parquet: number of rows in the block of texts; number of these rows returned so far */
-    char *room;           /* (room_bytes) buffer for texts of the current record, each zero-terminated */
-    int64_t room_bytes;
+    char *buffer;         /* (buffer_bytes) buffer for texts of the current record, each zero-terminated */
+    int64_t buffer_bytes;
     const char **fields; /* (count) texts of the current record */
 };
 
@@ -173,7 +173,7 @@ void mrc_column_texts_free(mercer_column_texts *self)
 {
     if (!self) return;
     for (int64_t i = 0; self->tables && i < self->files.names.count; i++) mrc_parquet_table_close(&self->tables[i]);
-    MRC_FREE_ALL(self->context, self->room, (void *)self->fields, self->columns, self->names, self->tables);
+    MRC_FREE_ALL(self->context, self->buffer, (void *)self->fields, self->columns, self->names, self->tables);
     if (self->files.context) mrc_files_close(&self->files);
     mrc_free(self->context, self);
 }
@@ -189,9 +189,9 @@ const char *const *mrc_column_texts_names(const mercer_column_texts *self, int64
 /* Grows the buffer to at least `bytes` bytes. */
 static mercer_status reserve_texts(mercer_column_texts *self, int64_t bytes)
 {
-    if (bytes <= self->room_bytes) return MERCER_OK;
-    MRC_TRY(mrc_move(self->context, &self->room, 0, 2 * bytes, "a record"));
-    self->room_bytes = 2 * bytes;
+    if (bytes <= self->buffer_bytes) return MERCER_OK;
+    MRC_TRY(mrc_move(self->context, &self->buffer, 0, 2 * bytes, "a record"));
+    self->buffer_bytes = 2 * bytes;
     return MERCER_OK;
 }
 
@@ -236,8 +236,8 @@ mercer_status mrc_column_texts_next(mercer_column_texts *self, const char *const
         mrc_csv_next(&self->at, &field);
         for (int64_t k = 0; k < self->count; k++) {
             if (self->columns[k] != column) continue;
-            self->fields[k] = self->room + used;
-            used += mrc_csv_copy(&field, self->room + used, self->room_bytes - used) + 1;
+            self->fields[k] = self->buffer + used;
+            used += mrc_csv_copy(&field, self->buffer + used, self->buffer_bytes - used) + 1;
         }
         column++;
     } while (!field.last);

@@ -8,11 +8,11 @@
 #include "data/table/csv_parse.h"
 
 typedef struct mrc_marks {
-    /* (room) ends of fields, as offsets in the piece of text; ends[-1] is UINT32_MAX, so that ends[-1] + 1 is 0 */
+    /* (capacity) ends of fields, as offsets in the piece of text; ends[-1] is UINT32_MAX, so that ends[-1] + 1 is 0 */
     uint32_t *ends;
-    uint32_t *lines; /* (room) the entries of `ends` that are line ends */
-    int64_t room;    /* capacity of the lists */
-    int64_t bytes;   /* length of the next piece of text */
+    uint32_t *lines;  /* (capacity) the entries of `ends` that are line ends */
+    int64_t capacity; /* capacity of the lists */
+    int64_t bytes;    /* length of the next piece of text */
     void (*list)(const char *text, int64_t bytes, char separator, mrc_mark_lists *to);
 } mrc_marks;
 
