@@ -93,15 +93,15 @@ typedef struct mrc_gemm {
 
 /*
  * Selected rows of a stored matrix: rows rows[i] of k for i < count, or the first count rows of k if rows is NULL.
- * `room` is scratch space (at least 1 row, p columns) in the type of the other factor; rows that cannot be multiplied
- * in place are gathered in `room`. again: the previous product with this `room` had the same rows, so `room` may still
- * contain them. add: kernel_rows adds to Y instead of overwriting Y.
+ * `scratch` is scratch space (at least 1 row, p columns) in the type of the other factor; rows that cannot be
+ * multiplied in place are gathered in `scratch`. again: the previous product with this `scratch` had the same rows, so
+ * `scratch` may still contain them. add: kernel_rows adds to Y instead of overwriting Y.
  */
 typedef struct mrc_stored {
     const mercer_matrix *k; /* (n, p) f16, f32 or f64 */
     const int64_t *rows;
     int64_t count;
-    const mercer_matrix *room;
+    const mercer_matrix *scratch;
     bool again, add;
 } mrc_stored;
 
@@ -244,9 +244,9 @@ struct mrc_backend_ops {
     mercer_status (*cholesky)(mrc_backend *backend, const mercer_matrix *a, int64_t *bad);
     /* Replace each of k symmetric positive definite matrices, stacked in A (k n, n) f64, by its inverse (full
        matrix). Upper triangles are not read. Set least (k) to the smallest squared pivot of each Cholesky factor; if
-       it is not positive (0 or NaN), the matrix has no inverse and its contents are undefined. room: scratch space with
+       it is not positive (0 or NaN), the matrix has no inverse and its contents are undefined. scratch: space with
        the shape of A and contiguous rows. */
-    mercer_status (*invert)(mrc_backend *backend, const mercer_matrix *a, const mercer_matrix *room, double *least);
+    mercer_status (*invert)(mrc_backend *backend, const mercer_matrix *a, const mercer_matrix *scratch, double *least);
     /* Replace B (n, c), of the type of L, by L^-1 B, or by L^-T B if transpose. */
     mercer_status (*triangular_solve)(mrc_backend *backend, const mercer_matrix *l, bool transpose,
                                       const mercer_matrix *b);

@@ -321,9 +321,9 @@ static mercer_status default_kernel_rows(mrc_backend *backend, const mrc_pair *p
                                          const mercer_matrix *y, const mrc_stored *stored)
 {
     const mrc_backend_ops *ops = backend->ops;
-    for (int64_t first = 0; first < stored->count; first += stored->room->rows) {
-        int64_t count = mrc_min(stored->room->rows, stored->count - first);
-        mercer_matrix block = mrc_rows(stored->room, 0, count), x = mrc_rows(pair->x, first, count);
+    for (int64_t first = 0; first < stored->count; first += stored->scratch->rows) {
+        int64_t count = mrc_min(stored->scratch->rows, stored->count - first);
+        mercer_matrix block = mrc_rows(stored->scratch, 0, count), x = mrc_rows(pair->x, first, count);
         mrc_pair part = *pair;
         part.x = &x;
         MRC_TRY(ops->kernel_eval(backend, &part, &block));
@@ -350,9 +350,9 @@ mercer_status mrc_default_rows_product(mrc_backend *backend, const mrc_stored *s
 {
     const mrc_backend_ops *ops = backend->ops;
     if (transpose && stored->count == 0) return ops->clear(backend, y);
-    for (int64_t first = 0; first < stored->count; first += stored->room->rows) {
-        int64_t count = mrc_min(stored->room->rows, stored->count - first);
-        mercer_matrix block = mrc_rows(stored->room, 0, count);
+    for (int64_t first = 0; first < stored->count; first += stored->scratch->rows) {
+        int64_t count = mrc_min(stored->scratch->rows, stored->count - first);
+        mercer_matrix block = mrc_rows(stored->scratch, 0, count);
         if (stored->again && count == stored->count) {
             /* nothing to do: the buffer still contains the whole block */
         } else if (stored->rows) {
@@ -510,14 +510,14 @@ static mercer_status default_affine(mrc_backend *backend, const mercer_matrix *t
     return MERCER_OK;
 }
 
-/* Factor each matrix in place, solve L L' X = I in the matrix's part of `room`, and copy X back. A matrix that is not
-   positive definite is skipped; the other matrices are still inverted. */
-static mercer_status default_invert(mrc_backend *backend, const mercer_matrix *a, const mercer_matrix *room,
+/* Factor each matrix in place, solve L L' X = I in the matrix's part of `scratch`, and copy X back. A matrix that is
+   not positive definite is skipped; the other matrices are still inverted. */
+static mercer_status default_invert(mrc_backend *backend, const mercer_matrix *a, const mercer_matrix *scratch,
                                     double *least)
 {
     int64_t n = a->cols, bad;
     for (int64_t first = 0; first < a->rows; first += n, least++) {
-        mercer_matrix l = mrc_rows(a, first, n), inverse = mrc_rows(room, first, n);
+        mercer_matrix l = mrc_rows(a, first, n), inverse = mrc_rows(scratch, first, n);
         MRC_TRY(backend->ops->cholesky(backend, &l, &bad));
         *least = bad < 0 ? INFINITY : 0;
         if (bad >= 0) continue;

@@ -139,12 +139,12 @@ mercer_status mrc_sample_stream_points(mrc_sample_stream *stream, int64_t most, 
 
 static mercer_status reserve_targets(mrc_sample_stream *stream, const mercer_matrix *like)
 {
-    mercer_matrix *room = &stream->entered, made = mrc_view(NULL, like->rows, like->cols, like->dtype);
-    if (room->rows >= like->rows && room->cols == like->cols && room->dtype == like->dtype) return MERCER_OK;
+    mercer_matrix *buffer = &stream->entered, made = mrc_view(NULL, like->rows, like->cols, like->dtype);
+    if (buffer->rows >= like->rows && buffer->cols == like->cols && buffer->dtype == like->dtype) return MERCER_OK;
     mrc_sample_stream_close(stream);
     MRC_TRY(mrc_alloc(stream->context, &made.data, like->rows * like->cols, mrc_dtype_size(like->dtype),
                       "targets in model units"));
-    *room = made;
+    *buffer = made;
     return MERCER_OK;
 }
 

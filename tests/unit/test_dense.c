@@ -256,7 +256,7 @@ static void inverse_on(mrc_backend *backend)
     for (size_t s = 0; s < sizeof some / sizeof *some; s += SANITIZED ? 2 : 1) {
         int64_t n = some[s];
         mercer_matrix a = positive_definite(n, MERCER_F64), x = data_matrix(COUNT * n, n, n + 3, MERCER_F64),
-                      room = data_matrix(COUNT * n, n, n, MERCER_F64);
+                      scratch = data_matrix(COUNT * n, n, n, MERCER_F64);
         double trace = 0, least[COUNT];
         set_sentinels(&x);
         for (int64_t i = 0; i < n; i++) {
@@ -266,7 +266,7 @@ static void inverse_on(mrc_backend *backend)
                     mrc_store(&x, k * n + i, j,
                               j > i ? (double)NAN : (k + 1) * mrc_load(&a, i, j) * (k == BAD ? -1 : 1));
         }
-        assert_succeeds(backend->context, backend->ops->invert(backend, &x, &room, least));
+        assert_succeeds(backend->context, backend->ops->invert(backend, &x, &scratch, least));
         assert_true(sentinels_intact(&x));
         for (int k = 0; k < COUNT; k += 2) {
             mercer_matrix one = mrc_rows(&x, k * n, n);
@@ -277,7 +277,7 @@ static void inverse_on(mrc_backend *backend)
             assert_true(least[k] >= 0.499 * (k + 1) && least[k] <= 1.001 * (k + 1) * mrc_load(&a, 0, 0));
         }
         assert_false(least[BAD] > 0);
-        free(a.data), free(x.data), free(room.data);
+        free(a.data), free(x.data), free(scratch.data);
     }
 }
 

@@ -45,11 +45,11 @@ static int64_t depth_of(mrc_backend *backend, const char *spec, const mercer_mat
     mrc_pair pair = {.kernel = &kernel, .x = x, .z = z};
     assert_succeeds(backend->context, mrc_product_init(&product, backend, &pair, &w, &y, NULL));
     int64_t bytes = mrc_groups_bytes(&product, 3);
-    void *room = malloc((size_t)bytes + 1);
-    assert_non_null(room);
-    if (bytes > 0) mrc_groups_find(&product, 3, room);
+    void *scratch = malloc((size_t)bytes + 1);
+    assert_non_null(scratch);
+    if (bytes > 0) mrc_groups_find(&product, 3, scratch);
     int64_t depth = product.grouped ? product.depth : 0;
-    free(room), free(w.data), free(y.data);
+    free(scratch), free(w.data), free(y.data);
     return depth;
 }
 

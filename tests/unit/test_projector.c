@@ -158,18 +158,18 @@ static void test_buffer_sizes(void **state)
         for (int part = 0; part <= 2; part++) {
             mrc_projector_options options = options_of(2);
             mrc_projector *projector;
-            mrc_cached_block room[3] = {0};
+            mrc_cached_block buffers[3] = {0};
             for (int i = 0; i < ranks; i++) {
-                room[i].bytes = options.block * self.centers.shard[i].rows * 8 * part / 2;
-                room[i].memory = calloc((size_t)room[i].bytes + 1, 1);
+                buffers[i].bytes = options.block * self.centers.shard[i].rows * 8 * part / 2;
+                buffers[i].memory = calloc((size_t)buffers[i].bytes + 1, 1);
             }
             assert_succeeds(&self.context,
                             mrc_projector_create(&projector, mrc_projector_find("bgs"), &self.centers, &options));
-            projector->room = room;
-            project(&self, BGS, projector, "room");
+            projector->buffers = buffers;
+            project(&self, BGS, projector, "buffers");
             if (part == 0) mrc_backend_registry[0]->copy(self.backend, &plain, &self.theta);
             assert_that(distance_of(&self.theta, &plain) <= 1e-6 * norm_of(&plain), "theta differs");
-            for (int i = 0; i < ranks; i++) free(room[i].memory);
+            for (int i = 0; i < ranks; i++) free(buffers[i].memory);
             mrc_projector_free(projector);
         }
         free(plain.data);

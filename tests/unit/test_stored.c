@@ -53,14 +53,14 @@ static void products_on(mrc_backend *backend)
                 bool transpose = variant % 2, listed = variant / 2;
                 int64_t m = shapes[s][0], p = shapes[s][1], c = shapes[s][2], *rows = calloc((size_t)m + 1, 8);
                 for (int64_t i = 0; i < m; i++) rows[i] = (i * 7 + 2) % (m + 3); /* rows may repeat: allowed here */
-                mercer_matrix k = filled(m + 3, p, types[t][0], 1), room = filled(13, p, types[t][1], 2);
+                mercer_matrix k = filled(m + 3, p, types[t][0], 1), scratch = filled(13, p, types[t][1], 2);
                 mercer_matrix w = filled(transpose ? m : p, c, types[t][1], 3),
                               y = filled(transpose ? p : m, c, types[t][1], 4);
-                mrc_stored stored = {.k = &k, .rows = listed ? rows : NULL, .count = m, .room = &room};
+                mrc_stored stored = {.k = &k, .rows = listed ? rows : NULL, .count = m, .scratch = &scratch};
                 assert_succeeds(backend->context, backend->ops->rows_product(backend, &stored, transpose, &w, &y));
                 check_product(&k, stored.rows, m, transpose, &w, &y);
                 assert_true(sentinels_intact(&y) && sentinels_intact(&k) && sentinels_intact(&w));
-                free(k.data), free(room.data), free(w.data), free(y.data), free(rows);
+                free(k.data), free(scratch.data), free(w.data), free(y.data), free(rows);
             }
 }
 
@@ -70,15 +70,15 @@ static void again_on(mrc_backend *backend)
     enum { M = 9, WIDTH = 21, COLUMNS = 4 };
     int64_t rows[M];
     for (int64_t i = 0; i < M; i++) rows[i] = M - i;
-    mercer_matrix k = filled(M + 1, WIDTH, MERCER_F16, 1), room = filled(M, WIDTH, MERCER_F32, 2);
+    mercer_matrix k = filled(M + 1, WIDTH, MERCER_F16, 1), scratch = filled(M, WIDTH, MERCER_F32, 2);
     mercer_matrix w = filled(WIDTH, COLUMNS, MERCER_F32, 3), f = filled(M, COLUMNS, MERCER_F32, 4),
                   h = filled(WIDTH, COLUMNS, MERCER_F32, 5);
-    mrc_stored stored = {.k = &k, .rows = rows, .count = M, .room = &room};
+    mrc_stored stored = {.k = &k, .rows = rows, .count = M, .scratch = &scratch};
     assert_succeeds(backend->context, backend->ops->rows_product(backend, &stored, false, &w, &f));
     stored.again = true;
     assert_succeeds(backend->context, backend->ops->rows_product(backend, &stored, true, &f, &h));
     check_product(&k, rows, M, true, &f, &h);
-    free(k.data), free(room.data), free(w.data), free(f.data), free(h.data);
+    free(k.data), free(scratch.data), free(w.data), free(f.data), free(h.data);
 }
 
 static void scatter_on(mrc_backend *backend)
@@ -131,11 +131,11 @@ static void kernel_rows_on(mrc_backend *backend)
             mercer_dtype real = t == 2 ? MERCER_F64 : MERCER_F32, type = t == 0 ? MERCER_F16 : real;
             for (int64_t i = 0; i < m; i++) rows[i] = m - i;
             mercer_matrix x = filled(m, FEATURES, real, 1), z = filled(WIDTH, FEATURES, real, 2);
-            mercer_matrix k = filled(m + 1, WIDTH, type, 3), room = filled(50, WIDTH, real, 4);
+            mercer_matrix k = filled(m + 1, WIDTH, type, 3), scratch = filled(50, WIDTH, real, 4);
             mercer_matrix plain = filled(m, WIDTH, real, 5), w = filled(WIDTH, COLUMNS, real, 6),
                           y = filled(m, COLUMNS, real, 7);
             mrc_pair pair = {.kernel = &kernel, .x = &x, .z = &z, .origin = origin};
-            mrc_stored stored = {.k = &k, .rows = h % 2 ? rows : NULL, .count = m, .room = &room};
+            mrc_stored stored = {.k = &k, .rows = h % 2 ? rows : NULL, .count = m, .scratch = &scratch};
             assert_succeeds(backend->context, backend->ops->kernel_eval(backend, &pair, &plain));
             assert_succeeds(backend->context, backend->ops->kernel_rows(backend, &pair, NULL, NULL, &stored));
             check_rows(&plain, &stored);
@@ -155,7 +155,7 @@ static void kernel_rows_on(mrc_backend *backend)
             check_rows(&plain, &stored);
             free(twice.data);
             assert_true(sentinels_intact(&k) && sentinels_intact(&y));
-            free(x.data), free(z.data), free(k.data), free(room.data), free(plain.data), free(w.data), free(y.data);
+            free(x.data), free(z.data), free(k.data), free(scratch.data), free(plain.data), free(w.data), free(y.data);
             free(rows);
         }
 }

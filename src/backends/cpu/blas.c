@@ -37,12 +37,12 @@ static atomic_bool has_buffer; /* OpenBLAS never releases its buffer, so one che
 mercer_status mrc_blas_begin(mercer_context *context)
 {
     if (openblas_set_num_threads && !atomic_load(&has_buffer)) {
-        void *room = malloc(BUFFER_BYTES); /* tests whether the allocation is possible; never touched */
-        if (!room)
+        void *buffer = malloc(BUFFER_BYTES); /* tests whether the allocation is possible; never touched */
+        if (!buffer)
             return mrc_fail(context, MERCER_ERROR_MEMORY,
                             "LAPACK needs %d bytes of address space for a buffer; raise the limit (ulimit -v)",
                             BUFFER_BYTES);
-        free(room);
+        free(buffer);
         atomic_store(&has_buffer, true);
     }
     mrc_section_enter(take_threads);

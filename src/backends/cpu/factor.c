@@ -128,12 +128,12 @@ static mercer_status solve_triangle(mrc_backend *backend, const mercer_matrix *l
 
 /* ---- Cholesky ------------------------------------------------------------------------------------------------ */
 
-/* Set *out to the block itself if it is f64, or to a copy in double in `room` if it is f32. */
-static mercer_status open_block(mrc_backend *backend, const mercer_matrix *block, double *room, mercer_matrix *out)
+/* Set *out to the block itself if it is f64, or to a copy in double in `buffer` if it is f32. */
+static mercer_status open_block(mrc_backend *backend, const mercer_matrix *block, double *buffer, mercer_matrix *out)
 {
     *out = *block;
     if (block->dtype == MERCER_F64) return MERCER_OK;
-    *out = mrc_view(room, block->rows, block->cols, MERCER_F64);
+    *out = mrc_view(buffer, block->rows, block->cols, MERCER_F64);
     return mrc_cpu_copy(backend, out, block);
 }
 
@@ -184,21 +184,21 @@ mercer_status mrc_cpu_cholesky(mrc_backend *backend, const mercer_matrix *a, int
     if (a->ld > INT_MAX || a->rows > INT_MAX)
         return mrc_fail(backend->context, MERCER_ERROR_UNSUPPORTED,
                         "Cholesky: %lld rows exceed the 32-bit sizes of LAPACK", (long long)a->rows);
-    double *room;
+    double *buffer;
     MRC_SCOPE(scope, backend->context);
-    MRC_TRY(allocate_doubles(&scope, a, a->rows, &room));
+    MRC_TRY(allocate_doubles(&scope, a, a->rows, &buffer));
     for (int64_t k = 0, first = 0; first < a->rows; k++) {
         int64_t size = block_size(a->rows, k), next = first + size, rest = a->rows - next;
         mercer_matrix diagonal = mrc_block(a, first, first, size, size), panel = mrc_block(a, next, first, rest, size),
                       below = mrc_block(a, next, next, rest, rest), triangle_of, panel_of;
-        MRC_TRY(open_block(backend, &diagonal, room, &triangle_of));
+        MRC_TRY(open_block(backend, &diagonal, buffer, &triangle_of));
         MRC_TRY(factor_diagonal(backend, &triangle_of, bad));
         if (*bad >= 0) {
             *bad += first;
             return MERCER_OK;
         }
         /* The rows below are solved with the factor in double; the factor is rounded to the type of A afterwards. */
-        MRC_TRY(open_block(backend, &panel, room ? room + size * size : NULL, &panel_of));
+        MRC_TRY(open_block(backend, &panel, buffer ? buffer + size * size : NULL, &panel_of));
         MRC_TRY(solve_triangle(backend, &triangle_of, false, true, &panel_of));
         MRC_TRY(close_block(backend, &panel, &panel_of));
         MRC_TRY(close_block(backend, &diagonal, &triangle_of));
@@ -218,10 +218,10 @@ mercer_status mrc_cpu_triangular_solve(mrc_backend *backend, const mercer_matrix
 {
     int64_t blocks = (l->rows + BLOCK - 1) / BLOCK, n = l->rows, c = b->cols;
     if (c == 0) return MERCER_OK;
-    double *room, *room_x;
+    double *buffer, *buffer_x;
     MRC_SCOPE(scope, backend->context);
-    MRC_TRY(allocate_doubles(&scope, l, BLOCK, &room));
-    MRC_TRY(allocate_doubles(&scope, l, c, &room_x));
+    MRC_TRY(allocate_doubles(&scope, l, BLOCK, &buffer));
+    MRC_TRY(allocate_doubles(&scope, l, c, &buffer_x));
     for (int64_t step = 0; step < blocks; step++) {
         int64_t k = transpose ? blocks - 1 - step : step, first = k * BLOCK, size = block_size(n, k);
         int64_t other = transpose ? 0 : first + size, rows = transpose ? first : n - other;
@@ -230,8 +230,8 @@ mercer_status mrc_cpu_triangular_solve(mrc_backend *backend, const mercer_matrix
         mercer_matrix factor =
             transpose ? mrc_block(l, first, other, size, rows) : mrc_block(l, other, first, rows, size);
         mrc_gemm update = {.transpose_a = transpose, .alpha = -1, .beta = 1, .a = &factor, .b = &x, .c = &rest};
-        MRC_TRY(open_block(backend, &diagonal, room, &triangle_of));
-        MRC_TRY(open_block(backend, &x, room_x, &x_of));
+        MRC_TRY(open_block(backend, &diagonal, buffer, &triangle_of));
+        MRC_TRY(open_block(backend, &x, buffer_x, &x_of));
         MRC_TRY(solve_triangle(backend, &triangle_of, transpose, false, &x_of));
         MRC_TRY(close_block(backend, &x, &x_of));
         MRC_TRY(mrc_cpu_gemm(backend, &update));

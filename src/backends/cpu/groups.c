@@ -121,27 +121,28 @@ static bool form_groups(const mrc_product *product, const mrc_scan *scan, mrc_gr
     return true;
 }
 
-/* Divide `room` into the statistics of the workers, used only by the search, and the tables of the product. */
+/* Divide `scratch` into the statistics of the workers, used only by the search, and the tables of the product. */
 static void lay_out(const mrc_product *product, mrc_scan *scans, int threads, mrc_groups *groups, int32_t **lengths)
 {
     const int64_t d = product->d;
-    double *room = (double *)(void *)(scans + threads);
-    for (int i = 0; i < threads; i++, room += 3 * d) {
-        scans[i] = (mrc_scan){room, memset(room + d, 0, (size_t)d * sizeof *room), (int32_t *)(void *)(room + 2 * d)};
+    double *scratch = (double *)(void *)(scans + threads);
+    for (int i = 0; i < threads; i++, scratch += 3 * d) {
+        scans[i] = (mrc_scan){scratch, memset(scratch + d, 0, (size_t)d * sizeof *scratch),
+                              (int32_t *)(void *)(scratch + 2 * d)};
         for (int64_t k = 0; k < d; k++) scans[i].before[k] = -1;
     }
-    groups->value_at = (int32_t *)(void *)room;
+    groups->value_at = (int32_t *)(void *)scratch;
     groups->group_at = groups->value_at + d;
     *lengths = groups->group_at + d;
 }
 
 /* A sample of Z decides first whether a scan of all rows can pay off, because further rows can only split groups. The
    final groups come from every row of X and Z, so no row has two nonzero values in a group. */
-void mrc_groups_find(mrc_product *product, int threads, void *room)
+void mrc_groups_find(mrc_product *product, int threads, void *scratch)
 {
     mrc_groups *groups = &product->grouping;
     const mercer_matrix *x = product->x, *z = product->z;
-    mrc_scan *scans = room;
+    mrc_scan *scans = scratch;
     int32_t *lengths;
     lay_out(product, scans, threads, groups, &lengths);
     for (int64_t i = 0; i < z->rows; i += mrc_max(1, z->rows / SOME_ROWS)) product->type->scan(product, z, i, scans);

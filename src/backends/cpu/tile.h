@@ -170,10 +170,10 @@ double mrc_exact_sqdist(const mercer_matrix *x, int64_t i, const mercer_matrix *
 void mrc_exact_inner(const mercer_matrix *x, int64_t i, const mercer_matrix *z, int64_t j, double *dot, double *xx,
                      double *zz);
 
-/* groups.c: find groups of features in the rows of X and Z, and set product->grouping if the groups save work. room:
+/* groups.c: find groups of features in the rows of X and Z, and set product->grouping if the groups save work. scratch:
    scratch space of mrc_groups_bytes bytes (0: groups are not possible), which must live as long as the product. */
 int64_t mrc_groups_bytes(const mrc_product *product, int threads);
-void mrc_groups_find(mrc_product *product, int threads, void *room);
+void mrc_groups_find(mrc_product *product, int threads, void *scratch);
 
 /* The search for nearest rows (cpu_nearest.c): tile results, (panels, 2, nr), are merged in order into totals. */
 void mrc_nearest_begin(const mrc_product *product, double *totals, int64_t rows);

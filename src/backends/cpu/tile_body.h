@@ -34,12 +34,12 @@ static void TYPED(load_centered)(const mrc_product *product, const mercer_matrix
     if (product->origin) product->uk->panel->TYPED(center)(product->d, product->origin, row);
 }
 
-/* Return row i converted and centered: the row itself if it needs no change, otherwise a copy in `room`. */
-static const REAL *TYPED(see)(const mrc_product *product, const mercer_matrix *source, int64_t i, REAL *room)
+/* Return row i converted and centered: the row itself if it needs no change, otherwise a copy in `buffer`. */
+static const REAL *TYPED(see)(const mrc_product *product, const mercer_matrix *source, int64_t i, REAL *buffer)
 {
     if (source->dtype == DTYPE && !product->origin) return mrc_row(source, i);
-    TYPED(load_centered)(product, source, i, room);
-    return room;
+    TYPED(load_centered)(product, source, i, buffer);
+    return buffer;
 }
 
 /* Add row i to the statistics of groups, after converting and centering the row as for packing. */
@@ -74,14 +74,14 @@ static void TYPED(pack)(const mrc_product *product, const mercer_matrix *source,
     const mrc_groups *groups = &product->grouping;
     const int64_t values = product->grouped ? groups->runs.values : d;
     for (int r = 0; r < width; r++) {
-        REAL *row = (REAL *)staging + r * d, *room = (REAL *)staging + width * d;
+        REAL *row = (REAL *)staging + r * d, *buffer = (REAL *)staging + width * d;
         if (r >= count)
             memset(row, 0, (size_t)d * sizeof *row);
         else if (!product->grouped)
             TYPED(load_centered)(product, source, first + r, row);
         else
             product->uk->panel->TYPED(compress)(d, values, depth - values, groups->value_at, groups->group_at,
-                                                TYPED(see)(product, source, first + r, room), row);
+                                                TYPED(see)(product, source, first + r, buffer), row);
     }
     product->uk->panel->TYPED(interleave)(depth, width, staging, d, panel);
     if (!product->direct) product->uk->panel->TYPED(sqnorms)(values, width, panel, norms);

@@ -66,7 +66,7 @@ typedef struct mrc_cuda {
     atomic_bool ending;      /* stop request to that thread */
     double device_seconds, library_seconds; /* time that create spent on opening the device, on loading libraries */
     mrc_cuda_block *blocks;                 /* blocks that mrc_cuda_alloc returned and that are not freed yet */
-    int64_t count, room;                    /* number of these blocks, capacity of the list */
+    int64_t count, capacity;                /* number of these blocks, capacity of the list */
     /* Scratch of the running operation: pieces of the last block. When the last block is full, another block is
        allocated. When the outermost operation ends, several blocks are replaced by one block of their total size. */
     mrc_cuda_block scratch[16];

@@ -30,7 +30,7 @@ typedef struct place {
 typedef struct inverse_job {
     mrc_backend *backend;
     place a, m;
-    double *room; /* scratch: a quarter of the size of the matrices */
+    double *scratch; /* scratch: a quarter of the size of the matrices */
     int64_t n, count;
     double *least; /* (count) on the device: smallest squared pivots */
 } inverse_job;
@@ -82,7 +82,7 @@ static mercer_status factor_blocks(const inverse_job *job, int64_t first, int64_
                                                            m.ld, m.step, (int)rows, job->count, job->least));
         return MERCER_OK;
     }
-    place below = inside_blocks(job->m, second, first), product_room = {job->room, upper, upper * lower};
+    place below = inside_blocks(job->m, second, first), scratch_at = {job->scratch, upper, upper * lower};
     MRC_TRY(factor_blocks(job, first, upper));
     product solve = {lower, upper, upper, 1, 0, inside_blocks(job->a, second, first), m, below, .transpose_b = true};
     MRC_TRY(multiply_blocks(job, &solve));
@@ -90,10 +90,10 @@ static mercer_status factor_blocks(const inverse_job *job, int64_t first, int64_
         lower, lower, upper, -1, 1, below, below, inside_blocks(job->a, second, second), .transpose_b = true};
     MRC_TRY(multiply_blocks(job, &update));
     MRC_TRY(factor_blocks(job, second, lower));
-    product right = {lower, upper, upper, 1, 0, below, m, product_room, .transpose_a = false};
+    product right = {lower, upper, upper, 1, 0, below, m, scratch_at, .transpose_a = false};
     MRC_TRY(multiply_blocks(job, &right));
     product left = {
-        lower, upper, lower, -1, 0, inside_blocks(job->m, second, second), product_room, below, .transpose_a = false};
+        lower, upper, lower, -1, 0, inside_blocks(job->m, second, second), scratch_at, below, .transpose_a = false};
     return multiply_blocks(job, &left);
 }
 
@@ -121,7 +121,7 @@ static mercer_status square_blocks(const inverse_job *job)
 
 /* M is cleared first: it must be 0 above the diagonal, and the products do not write these entries. The smallest pivots
    start at infinity on the device and are read only at the end, so the whole batch runs without waiting. */
-mercer_status mrc_cuda_invert(mrc_backend *backend, const mercer_matrix *a, const mercer_matrix *room, double *least)
+mercer_status mrc_cuda_invert(mrc_backend *backend, const mercer_matrix *a, const mercer_matrix *scratch, double *least)
 {
     mercer_matrix all, m;
     int64_t n = a->cols, count = n > 0 ? a->rows / n : 0, upper = upper_half(n);
@@ -129,10 +129,10 @@ mercer_status mrc_cuda_invert(mrc_backend *backend, const mercer_matrix *a, cons
     if (count == 0) return MERCER_OK;
     MRC_CUDA_SCRATCH(backend);
     MRC_TRY(mrc_cuda_write(backend, a, true, &all));
-    MRC_TRY(mrc_cuda_write(backend, room, false, &m));
+    MRC_TRY(mrc_cuda_write(backend, scratch, false, &m));
     for (int64_t i = 0; i < count; i++) least[i] = INFINITY;
     MRC_TRY(mrc_cuda_upload(backend, &job.least, least, count * 8));
-    MRC_TRY(mrc_cuda_push(backend, &job.room, (count * upper * (n - upper) + 1) * 8));
+    MRC_TRY(mrc_cuda_push(backend, &job.scratch, (count * upper * (n - upper) + 1) * 8));
     MRC_TRY(mrc_cuda_clear(backend, &m));
     job.a = (place){all.data, all.ld, n * all.ld};
     job.m = (place){m.data, m.ld, n * m.ld};

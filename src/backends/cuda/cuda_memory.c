@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-enum { ALIGNMENT = 256, FIRST_ROOM = 64, SMALLEST_SCRATCH = 1 << 20 }; /* FIRST_ROOM: initial capacity of the list */
+enum { ALIGNMENT = 256, FIRST_SIZE = 64, SMALLEST_SCRATCH = 1 << 20 }; /* FIRST_SIZE: initial capacity of the list */
 
 /* ---- Blocks -------------------------------------------------------------------------------------------------- */
 
@@ -49,14 +49,14 @@ void mrc_cuda_give(mrc_backend *backend, mrc_cuda_block *block)
 mercer_status mrc_cuda_reserve_block(mrc_backend *backend)
 {
     mrc_cuda *cuda = mrc_cuda_of(backend);
-    if (cuda->count < cuda->room) return MERCER_OK;
-    int64_t room = mrc_max(FIRST_ROOM, 2 * cuda->room);
+    if (cuda->count < cuda->capacity) return MERCER_OK;
+    int64_t capacity = mrc_max(FIRST_SIZE, 2 * cuda->capacity);
     mrc_cuda_block *blocks;
-    MRC_TRY(mrc_alloc(backend->context, &blocks, room, sizeof *blocks, "the list of device memory"));
+    MRC_TRY(mrc_alloc(backend->context, &blocks, capacity, sizeof *blocks, "the list of device memory"));
     if (cuda->count) memcpy(blocks, cuda->blocks, (size_t)cuda->count * sizeof *blocks);
     mrc_free(backend->context, cuda->blocks);
     cuda->blocks = blocks;
-    cuda->room = room;
+    cuda->capacity = capacity;
     return MERCER_OK;
 }
 
@@ -92,7 +92,7 @@ void mrc_cuda_release_all(mrc_backend *backend)
     for (int i = 0; i < cuda->scratches; i++) mrc_cuda_give(backend, &cuda->scratch[i]);
     mrc_free(backend->context, cuda->blocks);
     cuda->blocks = NULL;
-    cuda->count = cuda->room = cuda->scratches = 0;
+    cuda->count = cuda->capacity = cuda->scratches = 0;
     if (cuda->stream) cudaStreamSynchronize(cuda->stream);
 }
 

@@ -149,11 +149,11 @@ static mercer_matrix piece_of(const mercer_matrix *matrix, int64_t first)
 mercer_status mrc_cuda_send_large(mrc_backend *backend, const mercer_matrix *to, const mercer_matrix *from)
 {
     for (int64_t first = 0; first < to->rows;) {
-        mercer_matrix some = piece_of(from, first), on_device = mrc_rows(to, first, some.rows), room = some;
-        room.ld = room.cols;
-        MRC_TRY(mrc_cuda_ring(backend, MRC_CUDA_RING_PART, &room.data));
-        mrc_cuda_copy_rows(backend, &room, &some);
-        MRC_TRY(mrc_cuda_queue_copy(backend, &on_device, &room));
+        mercer_matrix some = piece_of(from, first), on_device = mrc_rows(to, first, some.rows), staged = some;
+        staged.ld = staged.cols;
+        MRC_TRY(mrc_cuda_ring(backend, MRC_CUDA_RING_PART, &staged.data));
+        mrc_cuda_copy_rows(backend, &staged, &some);
+        MRC_TRY(mrc_cuda_queue_copy(backend, &on_device, &staged));
         first += some.rows;
     }
     return MERCER_OK;
@@ -166,25 +166,25 @@ mercer_status mrc_cuda_fetch_large(mrc_backend *backend, const mercer_matrix *to
     mrc_cuda *cuda = mrc_cuda_of(backend);
     mrc_cuda_ring_memory *ring = &cuda->ring;
     struct {
-        mercer_matrix room, to;
+        mercer_matrix staged, to;
         cudaEvent_t done;
     } flying[MRC_CUDA_RING_PARTS];
     int64_t begun = 0, ended = 0;
     for (int64_t first = 0; first < to->rows || ended < begun;) {
         if (first < to->rows && begun - ended < MRC_CUDA_RING_PARTS - 1) {
-            mercer_matrix some = piece_of(to, first), on_device = mrc_rows(from, first, some.rows), room = some;
-            room.ld = room.cols;
-            MRC_TRY(mrc_cuda_ring(backend, MRC_CUDA_RING_PART, &room.data));
-            MRC_TRY(mrc_cuda_queue_copy(backend, &room, &on_device));
+            mercer_matrix some = piece_of(to, first), on_device = mrc_rows(from, first, some.rows), staged = some;
+            staged.ld = staged.cols;
+            MRC_TRY(mrc_cuda_ring(backend, MRC_CUDA_RING_PART, &staged.data));
+            MRC_TRY(mrc_cuda_queue_copy(backend, &staged, &on_device));
             MRC_CUDA_TRY(backend, cudaEventRecord(ring->done[ring->part], cuda->stream));
-            flying[begun % MRC_CUDA_RING_PARTS].room = room, flying[begun % MRC_CUDA_RING_PARTS].to = some;
+            flying[begun % MRC_CUDA_RING_PARTS].staged = staged, flying[begun % MRC_CUDA_RING_PARTS].to = some;
             flying[begun++ % MRC_CUDA_RING_PARTS].done = ring->done[ring->part];
             first += some.rows;
             continue;
         }
         int at = (int)(ended++ % MRC_CUDA_RING_PARTS);
         MRC_CUDA_TRY(backend, cudaEventSynchronize(flying[at].done));
-        mrc_cuda_copy_rows(backend, &flying[at].to, &flying[at].room);
+        mrc_cuda_copy_rows(backend, &flying[at].to, &flying[at].staged);
     }
     return mrc_cuda_sync(backend); /* also reports earlier asynchronous errors */
 }

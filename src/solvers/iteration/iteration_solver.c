@@ -100,7 +100,7 @@ static mercer_status create_iteration(mrc_job *job, const mercer_matrix *sample)
         MRC_TRY(
             mrc_projector_create(&self->projector, job->plan.projector, &job->centers, &job->plan.projector_options));
     if (self->projector)
-        self->projector->room =
+        self->projector->buffers =
             /* this memory is free during projections, because they run between the products of batches */
             job->kernel_blocks.kept;
     MRC_TRY(mrc_iteration_create(&self->iteration, &job->centers, &job->kernel_blocks, &self->system, self->projector,
@@ -173,26 +173,26 @@ static mercer_status build_iteration(mrc_job *job, const mercer_matrix *sample, 
 
 /* ---- Set-up: a sample from the stream ------------------------------------------------------------------------ */
 
-typedef struct sample_room {
+typedef struct sample_buffer {
     mercer_matrix points;
     int64_t *rows;
     int64_t filled;
-} sample_room;
+} sample_buffer;
 
-static mercer_status read_sample(mrc_job *job, sample_room *room)
+static mercer_status read_sample(mrc_job *job, sample_buffer *buffer)
 {
     MRC_TRY(mrc_sample_stream_restart(&job->stream, -1));
-    while (room->filled < room->points.rows) {
+    while (buffer->filled < buffer->points.rows) {
         mercer_batch batch;
-        mrc_centers_notify(&job->centers, "reading a sample", (double)room->filled / (double)room->points.rows);
-        MRC_TRY(mrc_sample_stream_points(&job->stream, mrc_min(room->points.rows - room->filled, 4096), &batch));
+        mrc_centers_notify(&job->centers, "reading a sample", (double)buffer->filled / (double)buffer->points.rows);
+        MRC_TRY(mrc_sample_stream_points(&job->stream, mrc_min(buffer->points.rows - buffer->filled, 4096), &batch));
         if (batch.X.rows == 0) break;
-        mercer_matrix to = mrc_rows(&room->points, room->filled, batch.X.rows);
+        mercer_matrix to = mrc_rows(&buffer->points, buffer->filled, batch.X.rows);
         MRC_TRY(job->backend->ops->copy(job->backend, &to, &batch.X));
-        if (batch.rows) memcpy(room->rows + room->filled, batch.rows, (size_t)batch.X.rows * sizeof *room->rows);
-        room->filled += batch.X.rows;
+        if (batch.rows) memcpy(buffer->rows + buffer->filled, batch.rows, (size_t)batch.X.rows * sizeof *buffer->rows);
+        buffer->filled += batch.X.rows;
     }
-    if (room->filled > 0) return MERCER_OK;
+    if (buffer->filled > 0) return MERCER_OK;
     return mrc_fail(job->context, MERCER_ERROR_DATA, "source: a pass has no samples");
 }
 
@@ -201,14 +201,14 @@ static mercer_status build_from_stream(mrc_job *job)
 {
     const mercer_source *source = job->stream.source;
     int64_t s = job->plan.public_plan.nystrom, wanted = mrc_min(source->rows, s + mrc_min(FRESH_ROWS, s));
-    sample_room room = {0};
+    sample_buffer buffer = {0};
     MRC_SCOPE(scope, job->context);
-    MRC_TRY(mrc_scope_matrix(&scope, job->backend, &room.points, wanted, source->features, source->dtype,
+    MRC_TRY(mrc_scope_matrix(&scope, job->backend, &buffer.points, wanted, source->features, source->dtype,
                              "the sample of the data"));
-    MRC_TRY(mrc_scope_alloc(&scope, &room.rows, wanted, sizeof *room.rows, "row numbers of the sample"));
-    MRC_TRY(read_sample(job, &room));
-    mercer_matrix sample = mrc_rows(&room.points, 0, room.filled);
-    return build_iteration(job, &sample, job->stream.rows_known ? room.rows : NULL);
+    MRC_TRY(mrc_scope_alloc(&scope, &buffer.rows, wanted, sizeof *buffer.rows, "row numbers of the sample"));
+    MRC_TRY(read_sample(job, &buffer));
+    mercer_matrix sample = mrc_rows(&buffer.points, 0, buffer.filled);
+    return build_iteration(job, &sample, job->stream.rows_known ? buffer.rows : NULL);
 }
 
 static mercer_status create_iteration_job(mrc_job *job, const mercer_matrix *first)

@@ -49,14 +49,15 @@ static mercer_status find_plain_top(mrc_centers *centers, const mercer_matrix *s
 }
 
 typedef struct norms_job {
-    const mercer_matrix *rows, *room; /* rows (b, d); room: scratch space (b, number of centers of the largest shard) */
+    const mercer_matrix *rows;    /* (b, d) */
+    const mercer_matrix *scratch; /* scratch space (b, number of centers of the largest shard) */
 } norms_job;
 
 /* Compute |K(Z_s,x)|^2 for a block of rows x. part: (1, b) f64. */
 static mercer_status add_norms(mrc_centers *centers, int shard, const mercer_matrix *part, void *argument)
 {
     const norms_job *job = argument;
-    mercer_matrix z = mrc_centers_part(centers, &centers->z, shard), k = *job->room;
+    mercer_matrix z = mrc_centers_part(centers, &centers->z, shard), k = *job->scratch;
     k.rows = job->rows->rows, k.cols = k.ld = z.rows;
     MRC_TRY(mrc_points_eval(centers, job->rows, &z, &k));
     return centers->backend->ops->row_sqnorms(centers->backend, &k, part->data);

@@ -26,10 +26,10 @@ typedef struct share {
 static share share_of(const mrc_temporary_centers *self, int shard, int64_t count)
 {
     const mrc_centers *centers = self->centers;
-    int64_t room, first;
-    mrc_share(self->most, centers->all_shards, 0, &first, &room); /* shard 0 has the largest share */
-    int64_t unit = room >= MRC_LARGE_SHARD ? MRC_ALIGNED_ROWS : ROWS_TOGETHER;
-    share out = {.offset = shard * mrc_round_up(room, unit)};
+    int64_t largest, first;
+    mrc_share(self->most, centers->all_shards, 0, &first, &largest); /* shard 0 has the largest share */
+    int64_t unit = largest >= MRC_LARGE_SHARD ? MRC_ALIGNED_ROWS : ROWS_TOGETHER;
+    share out = {.offset = shard * mrc_round_up(largest, unit)};
     mrc_share(count, centers->all_shards, centers->first_shard + shard, &out.first, &out.rows);
     return out;
 }

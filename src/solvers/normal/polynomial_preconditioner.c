@@ -33,9 +33,9 @@
 #include <math.h>
 #include <string.h>
 
-/* ROOM, SMALL_ROOM: rows of scratch space, see room_rows. STRIP: centers per message and block of columns, large enough
-   for products at full speed; it must not depend on the number of ranks. */
-enum { ROOM = 512, SMALL_ROOM = 64, STRIP = 1024, SEED = 5 };
+/* SCRATCH, SMALL_SCRATCH: rows of scratch space, see scratch_rows. STRIP: centers per message and block of columns,
+   large enough for products at full speed; it must not depend on the number of ranks. */
+enum { SCRATCH = 512, SMALL_SCRATCH = 64, STRIP = 1024, SEED = 5 };
 
 /* With an error of e the condition of P K P is at most ((1 + e) / (1 - e))^2, 4 for WORST_ERROR: each further degree
    costs a product with K in each application. MARGIN: Lanczos underestimates the largest eigenvalue. */
@@ -46,8 +46,8 @@ enum { ROOM = 512, SMALL_ROOM = 64, STRIP = 1024, SEED = 5 };
 void mrc_preconditioner_destroy(mrc_preconditioner *self)
 {
     if (!self->centers) return;
-    mercer_matrix *const all[] = {&self->k, &self->room, &self->g,   &self->f, &self->t,
-                                  &self->n, &self->o,    &self->all, &self->y, &self->y2};
+    mercer_matrix *const all[] = {&self->k, &self->scratch, &self->g,   &self->f, &self->t,
+                                  &self->n, &self->o,       &self->all, &self->y, &self->y2};
     for (int i = 0; i < 10; i++) mrc_matrix_destroy(self->centers->backend, all[i]);
     mrc_free(self->centers->context, self->scale);
     memset(self, 0, sizeof *self);
@@ -55,9 +55,9 @@ void mrc_preconditioner_destroy(mrc_preconditioner *self)
 
 /* Return the number of rows of the scratch space for backends that cannot multiply stored values directly. It has p
    columns on every rank. With several shards it is smaller in host memory, where backends usually do not need it. */
-static int64_t room_rows(int64_t p, bool host, bool shared)
+static int64_t scratch_rows(int64_t p, bool host, bool shared)
 {
-    return mrc_min(host && shared ? SMALL_ROOM : ROOM, p);
+    return mrc_min(host && shared ? SMALL_SCRATCH : SCRATCH, p);
 }
 
 mrc_bytes mrc_preconditioner_bytes(const mrc_preconditioner_sizes *options, const mrc_problem *problem)
@@ -71,7 +71,7 @@ mrc_bytes mrc_preconditioner_bytes(const mrc_preconditioner_sizes *options, cons
     mrc_bytes before = {coarse.held.shared, coarse.held.whole + coarse.peak.whole};
     /* K, vectors, G and F; rows of K, small matrices and, with several ranks, complete vectors V on every rank */
     mrc_bytes held = {p * p * (double)mrc_dtype_size(options->stored) + 3 * p * c * e + 2 * p * q * e,
-                      (double)room_rows(problem->p, true, shared) * p * e + 2 * q * c * e + 16 * q +
+                      (double)scratch_rows(problem->p, true, shared) * p * e + 2 * q * c * e + 16 * q +
                           8 * (2.0 * MRC_LANCZOS + 1) * c};
     if (problem->ranks > 1) held.whole += 2 * p * c * e;
     /* In addition, once U exists: strips of Z and U, or a product of F or G; eigenvectors of U'F. */
@@ -95,7 +95,7 @@ mercer_status mrc_preconditioner_times(mrc_preconditioner *self, const mercer_ma
     mrc_count_product(centers, self->k.rows, self->k.cols, v->cols);
     for (int i = 0; i < centers->shards; i++) {
         mercer_matrix k = mrc_centers_part(centers, &self->k, i), part = mrc_centers_part(centers, out, i);
-        mrc_stored stored = {.k = &k, .count = k.rows, .room = &self->room};
+        mrc_stored stored = {.k = &k, .count = k.rows, .scratch = &self->scratch};
         if (k.rows > 0) MRC_TRY(centers->backend->ops->rows_product(centers->backend, &stored, false, all, &part));
     }
     return MERCER_OK;
@@ -222,11 +222,11 @@ static mercer_status ritz_ends(mrc_preconditioner *self, const double *alpha, co
 }
 
 /* Estimate the ends of the spectrum of R from random vectors: the mean of the smallest Ritz values, and the largest of
-   all. room: scratch, (2 MRC_LANCZOS + 1) c doubles. */
-static mercer_status find_ends(mrc_preconditioner *self, const double *theta, double *room, double *a, double *b)
+   all. scratch: scratch, (2 MRC_LANCZOS + 1) c doubles. */
+static mercer_status find_ends(mrc_preconditioner *self, const double *theta, double *scratch, double *a, double *b)
 {
     int64_t c = self->t.cols;
-    double *alpha = room, *beta = alpha + MRC_LANCZOS * c, *sums = beta + MRC_LANCZOS * c;
+    double *alpha = scratch, *beta = alpha + MRC_LANCZOS * c, *sums = beta + MRC_LANCZOS * c;
     MRC_TRY(draw_vectors(self, theta, sums));
     for (int64_t i = 0; i < MRC_LANCZOS; i++) MRC_TRY(lanczos_step(self, i == 0, alpha + i * c, beta + i * c, sums));
     *a = *b = 0;
@@ -271,13 +271,13 @@ static mercer_status trace_part(mrc_centers *centers, int shard, const mercer_ma
 }
 
 /* Estimate the spectrum of R and choose the smallest degree with a tolerable error. */
-static mercer_status choose_polynomial(mrc_preconditioner *self, const double *theta, double *room, double tau)
+static mercer_status choose_polynomial(mrc_preconditioner *self, const double *theta, double *scratch, double tau)
 {
     mrc_centers *centers = self->centers;
     double trace, a = 0, b = 0;
     mercer_matrix sum = mrc_view(&trace, 1, 1, MERCER_F64);
     MRC_TRY(mrc_centers_sum(centers, &sum, trace_part, NULL));
-    MRC_TRY(find_ends(self, theta, room, &a, &b));
+    MRC_TRY(find_ends(self, theta, scratch, &a, &b));
     self->mean = trace / (double)centers->p;
     /* Eigenvalues below the noise level of the largest eigenvalue of K are noise, and a polynomial for such small
        values would overflow. */
@@ -304,11 +304,11 @@ static mercer_status evaluate_columns(mrc_preconditioner *self, int64_t first, c
 {
     mrc_centers *centers = self->centers;
     mercer_matrix columns = mrc_columns(&self->k, first, z->rows),
-                  room = mrc_shaped(&self->room, self->room.rows, z->rows);
+                  scratch = mrc_shaped(&self->scratch, self->scratch.rows, z->rows);
     for (int i = 0; i < centers->shards; i++) {
         mercer_matrix own = mrc_centers_part(centers, &centers->z, i), k = mrc_centers_part(centers, &columns, i),
                       f = mrc_centers_part(centers, &self->f, i);
-        mrc_stored to = {.k = &k, .count = k.rows, .room = &room, .add = first > 0};
+        mrc_stored to = {.k = &k, .count = k.rows, .scratch = &scratch, .add = first > 0};
         if (k.rows > 0) MRC_TRY(mrc_points_store(centers, &own, z, u, &f, &to));
     }
     return MERCER_OK;
@@ -406,7 +406,7 @@ static mercer_status allocate_preconditioner(mrc_preconditioner *self, int64_t c
     MRC_TRY(mrc_alloc_zero(centers->context, &self->scale, 2 * q + (2 * MRC_LANCZOS + 1) * c, sizeof *self->scale,
                            "eigenvalues of K(Z,Z)"));
     MRC_TRY(mrc_matrix_reserve(backend, &self->k, centers->z.rows, p, stored, "K(Z,Z)"));
-    MRC_TRY(mrc_matrix_reserve(backend, &self->room, room_rows(p, host, centers->all_shards > 1), p, real,
+    MRC_TRY(mrc_matrix_reserve(backend, &self->scratch, scratch_rows(p, host, centers->all_shards > 1), p, real,
                                "rows of K(Z,Z)"));
     MRC_TRY(mrc_field_create(centers, &self->f, q, real, "K(Z,Z) times the coarse space"));
     MRC_TRY(mrc_field_create(centers, &self->t, c, real, "vectors of the preconditioner"));
@@ -431,12 +431,12 @@ static mercer_status build_preconditioner(mrc_preconditioner *self, int64_t c, c
     mrc_centers_notify(centers, "kernel matrix of centers", -1);
     MRC_TRY(evaluate_all(self));
     mrc_centers_notify(centers, "preconditioner", -1);
-    double *theta = self->scale + self->q, *room = theta + self->q;
+    double *theta = self->scale + self->q, *scratch = theta + self->q;
     MRC_TRY(make_basis(self, theta));
     MRC_TRY(mrc_matrix_create(centers->backend, &self->y, self->q, c, centers->real, "the coarse part"));
     MRC_TRY(mrc_matrix_create(centers->backend, &self->y2, self->q, c, centers->real, "the coarse part"));
     for (int64_t i = 0; i < self->q; i++) self->scale[i] = 1 / sqrt(1 + tau / theta[i]); /* theta h(theta) */
-    return choose_polynomial(self, theta, room, tau);
+    return choose_polynomial(self, theta, scratch, tau);
 }
 
 mercer_status mrc_preconditioner_create(mrc_preconditioner *out, mrc_centers *centers, int64_t c,

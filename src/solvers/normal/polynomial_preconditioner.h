@@ -21,7 +21,7 @@ typedef struct mrc_preconditioner_sizes {
 typedef struct mrc_preconditioner {
     mrc_centers *centers;
     mercer_matrix k;                             /* field (rows, p): this rank's rows of K */
-    mercer_matrix room;                          /* (at most ROOM, p) real: scratch for rows of K */
+    mercer_matrix scratch;                       /* (at most SCRATCH, p) real: scratch for rows of K */
     mercer_matrix g, f;                          /* fields (rows, q) real: G, F = K G, G'F = I */
     mercer_matrix t, n, o;                       /* fields (rows, c) real */
     mercer_matrix all;                           /* (p, c) real: V of a product K V; empty with one rank */

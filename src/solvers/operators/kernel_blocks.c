@@ -24,20 +24,20 @@ static int64_t block_bytes(const mrc_kernel_blocks *self, int shard, int64_t row
 }
 
 /* Return the largest useful buffer size: products may store whole tiles. */
-static int64_t most_room(const mrc_kernel_blocks *self, int shard)
+static int64_t most_buffer_bytes(const mrc_kernel_blocks *self, int shard)
 {
     return mrc_round_up(self->centers->shard[shard].rows, 256) * mrc_round_up(self->most_rows, 16) *
            mrc_dtype_size(self->centers->real);
 }
 
 /* Allocate the buffers for a batch's block, each shard in proportion to its centers. */
-static mercer_status create_room(mrc_kernel_blocks *self, int64_t batch_block_bytes)
+static mercer_status create_buffers(mrc_kernel_blocks *self, int64_t batch_block_bytes)
 {
     mrc_centers *centers = self->centers;
     for (int i = 0; i < centers->shards; i++) {
         /* Share of all centers, not of this rank's centers: the size must not depend on the number of ranks. */
         double share = (double)centers->shard[i].rows / (double)mrc_max(centers->p, 1);
-        int64_t bytes = mrc_min(most_room(self, i), (int64_t)((double)batch_block_bytes * share));
+        int64_t bytes = mrc_min(most_buffer_bytes(self, i), (int64_t)((double)batch_block_bytes * share));
         if (bytes <= 0) continue;
         MRC_TRY(centers->backend->ops->alloc(centers->backend, &self->kept[i].memory, bytes, "a batch's kernel block"));
         self->kept[i].bytes = bytes;
@@ -64,7 +64,7 @@ mercer_status mrc_kernel_blocks_create(mrc_kernel_blocks *out, mrc_centers *cent
     int64_t shards = centers->shards;
     MRC_TRY(mrc_alloc_zero(centers->context, &out->kept, shards, sizeof *out->kept, "kept blocks"));
     MRC_TRY(mrc_alloc_zero(centers->context, &out->cache, shards, sizeof *out->cache, "caches"));
-    MRC_TRY(create_room(out, batch_block_bytes));
+    MRC_TRY(create_buffers(out, batch_block_bytes));
     return samples > 0 ? create_cache(out, stored) : MERCER_OK;
 }
 
@@ -112,20 +112,24 @@ static mercer_matrix kept_block(const mrc_kernel_blocks *self, int shard, int64_
 }
 
 /* Return whether the buffers can hold a batch's block in every shard. */
-static bool has_room(const mrc_kernel_blocks *self, int64_t rows)
+static bool buffers_fit(const mrc_kernel_blocks *self, int64_t rows)
 {
     for (int i = 0; i < self->centers->shards; i++)
         if (self->kept[i].bytes < block_bytes(self, i, rows)) return false;
     return true;
 }
 
-/* Return the rows of a batch in a shard's cache. room: set to a view of the shard's buffer; must live as long as the
+/* Return the rows of a batch in a shard's cache. scratch: set to a view of the shard's buffer; must live as long as the
    result. */
-static mrc_stored stored_rows(const mrc_kernel_blocks *self, int shard, const mercer_batch *batch, mercer_matrix *room)
+static mrc_stored stored_rows(const mrc_kernel_blocks *self, int shard, const mercer_batch *batch,
+                              mercer_matrix *scratch)
 {
-    *room = kept_block(self, shard, batch->X.rows);
-    return (mrc_stored){
-        .k = &self->cache[shard], .rows = batch->rows, .count = batch->X.rows, .room = room, .again = self->multiplied};
+    *scratch = kept_block(self, shard, batch->X.rows);
+    return (mrc_stored){.k = &self->cache[shard],
+                        .rows = batch->rows,
+                        .count = batch->X.rows,
+                        .scratch = scratch,
+                        .again = self->multiplied};
 }
 
 /* Compute K(X_m, Z) of a batch into the cache. */
@@ -133,8 +137,8 @@ static mercer_status fill_cache(mrc_kernel_blocks *self, const mercer_batch *bat
 {
     mrc_centers *centers = self->centers;
     for (int i = 0; i < centers->shards; i++) {
-        mercer_matrix room, z = mrc_centers_part(centers, &centers->z, i);
-        mrc_stored stored = stored_rows(self, i, batch, &room);
+        mercer_matrix scratch, z = mrc_centers_part(centers, &centers->z, i);
+        mrc_stored stored = stored_rows(self, i, batch, &scratch);
         if (z.rows > 0) MRC_TRY(mrc_points_store(centers, &batch->X, &z, NULL, NULL, &stored));
     }
     for (int64_t row = 0; row < batch->X.rows; row++) self->have[batch->rows[row]] = 1;
@@ -143,7 +147,7 @@ static mercer_status fill_cache(mrc_kernel_blocks *self, const mercer_batch *bat
 
 mercer_status mrc_kernel_blocks_load(mrc_kernel_blocks *self, const mercer_batch *batch)
 {
-    self->from_cache = self->cached && batch->rows && has_room(self, batch->X.rows);
+    self->from_cache = self->cached && batch->rows && buffers_fit(self, batch->X.rows);
     self->multiplied = self->short_weights = false;
     for (int i = 0; i < self->centers->shards; i++)
         self->kept[i] = (mrc_cached_block){.memory = self->kept[i].memory, .bytes = self->kept[i].bytes};
@@ -161,8 +165,8 @@ typedef struct predict_job {
 /* Compute K(X_m, Z_s) W_s from the cache. */
 static mercer_status multiply_part(mrc_centers *centers, int shard, const mercer_matrix *part, const predict_job *job)
 {
-    mercer_matrix room, w = mrc_centers_part(centers, job->w, shard);
-    mrc_stored stored = stored_rows(job->blocks, shard, job->batch, &room);
+    mercer_matrix scratch, w = mrc_centers_part(centers, job->w, shard);
+    mrc_stored stored = stored_rows(job->blocks, shard, job->batch, &scratch);
     mrc_count_product(centers, job->batch->X.rows, w.rows, w.cols);
     if (w.rows == 0) return MERCER_OK; /* the part is 0 */
     return centers->backend->ops->rows_product(centers->backend, &stored, false, &w, part);
@@ -198,8 +202,8 @@ mercer_status mrc_kernel_blocks_transpose(mrc_kernel_blocks *self, const mercer_
     mrc_centers *centers = self->centers;
     if (!self->from_cache) return mrc_centers_transpose(centers, &batch->X, g, h, self->kept, self->short_weights);
     for (int i = 0; i < centers->shards; i++) {
-        mercer_matrix room, out = mrc_centers_part(centers, h, i);
-        mrc_stored stored = stored_rows(self, i, batch, &room);
+        mercer_matrix scratch, out = mrc_centers_part(centers, h, i);
+        mrc_stored stored = stored_rows(self, i, batch, &scratch);
         mrc_count_product(centers, batch->X.rows, out.rows, g->cols);
         if (out.rows > 0) MRC_TRY(centers->backend->ops->rows_product(centers->backend, &stored, true, g, &out));
     }

@@ -53,7 +53,7 @@ static mercer_status factorize_in_place(mrc_centers *centers, const mrc_spd *job
 {
     mrc_backend *backend = centers->backend;
     centers->flops += (double)l->rows * (double)l->rows * (double)l->rows / 3;
-    if (job->room) return backend->ops->invert(backend, l, job->room, least);
+    if (job->scratch) return backend->ops->invert(backend, l, job->scratch, least);
     *least = 0;
     int64_t bad;
     MRC_TRY(backend->ops->cholesky(backend, l, &bad));
@@ -147,9 +147,9 @@ mercer_status mrc_spd_solve(mrc_centers *centers, const mercer_matrix *l, const 
     return backend->ops->triangular_solve(backend, l, true, b);
 }
 
-mercer_matrix mrc_shaped(const mercer_matrix *room, int64_t rows, int64_t columns)
+mercer_matrix mrc_shaped(const mercer_matrix *scratch, int64_t rows, int64_t columns)
 {
-    mercer_matrix view = *room;
+    mercer_matrix view = *scratch;
     view.rows = rows;
     view.cols = view.ld = columns;
     return view;
@@ -204,7 +204,7 @@ static mercer_status describe_kernel_factor(mrc_centers *centers, const mercer_m
 {
     MRC_TRY(mrc_points_trace(centers, points, &factor->trace));
     *job = (mrc_spd){
-        .points = points, .shift = factor->trace > 0 ? 0 : 1, .what = "projection: K(Z,Z)", .room = factor->room};
+        .points = points, .shift = factor->trace > 0 ? 0 : 1, .what = "projection: K(Z,Z)", .scratch = factor->scratch};
     return MERCER_OK;
 }
 
@@ -224,7 +224,7 @@ mercer_status mrc_factor_kernel(mrc_centers *centers, const mercer_matrix *point
 }
 
 mercer_status mrc_invert_kernels(mrc_centers *centers, int64_t count, const mercer_matrix *points, mrc_factor *factors,
-                                 const mercer_matrix *room, bool *sound)
+                                 const mercer_matrix *scratch, bool *sound)
 {
     mercer_matrix ones, all = factors[0].l;
     double *means, *least, *unused, n = (double)all.rows;
@@ -239,7 +239,7 @@ mercer_status mrc_invert_kernels(mrc_centers *centers, int64_t count, const merc
         factors[i].shift = total_shift(&job, &factors[i]);
     }
     all.rows *= count;
-    MRC_TRY(centers->backend->ops->invert(centers->backend, &all, room, least));
+    MRC_TRY(centers->backend->ops->invert(centers->backend, &all, scratch, least));
     centers->flops += (double)count * n * n * n / 3;
     for (int64_t i = 0; i < count; i++) sound[i] = is_sound(least[i], factors[i].l.rows, means[i]);
     return MERCER_OK;

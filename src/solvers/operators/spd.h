@@ -11,8 +11,8 @@ typedef struct mrc_spd {
     const mercer_matrix *points;
     const mercer_matrix *matrix;
     double shift;
-    const char *what;          /* name for messages */
-    const mercer_matrix *room; /* (p, p) f64 scratch to compute (L L')^-1 in place of L; or NULL */
+    const char *what;             /* name for messages */
+    const mercer_matrix *scratch; /* (p, p) f64 scratch to compute (L L')^-1 in place of L; or NULL */
 } mrc_spd;
 
 /*
@@ -33,18 +33,18 @@ mercer_status mrc_points_trace(mrc_centers *centers, const mercer_matrix *points
 
 /* Factorization L L' = K(B,B) + shift I by mrc_factor_kernel, with the smallest shift that suffices. */
 typedef struct mrc_factor {
-    mercer_matrix l;           /* (b, b) f64, owned by the caller */
-    const mercer_matrix *room; /* (b, b) f64 scratch of the caller to compute (L L')^-1 in place of l; or NULL */
-    double relative;           /* shift relative to the mean of the diagonal; in: the minimum, out: the value used */
-    double shift;              /* absolute shift used */
-    double trace;              /* trace of K(B,B), an upper bound of the norm of K(B,B) */
+    mercer_matrix l;              /* (b, b) f64, owned by the caller */
+    const mercer_matrix *scratch; /* (b, b) f64 scratch of the caller to compute (L L')^-1 in place of l; or NULL */
+    double relative;              /* shift relative to the mean of the diagonal; in: the minimum, out: the value used */
+    double shift;                 /* absolute shift used */
+    double trace;                 /* trace of K(B,B), an upper bound of the norm of K(B,B) */
 } mrc_factor;
 mercer_status mrc_factor_kernel(mrc_centers *centers, const mercer_matrix *points, mrc_factor *factor);
 /* Invert K(B,B) of several blocks of b points each in one call, with exactly the given shifts. The factors' matrices
    are stored one below the other, and so are the blocks of the scratch space. sound[i]: whether block i could be
    inverted with its shift. */
 mercer_status mrc_invert_kernels(mrc_centers *centers, int64_t count, const mercer_matrix *points, mrc_factor *factors,
-                                 const mercer_matrix *room, bool *sound);
+                                 const mercer_matrix *scratch, bool *sound);
 /* Return the smallest relative shift with which a solution of b equations can be rounded to `real`, see spd.c. */
 double mrc_factor_safe_shift(mercer_dtype real, int64_t b);
 /* Return true if rounding the solution x of (L L') x = b to `real` may change K x by more than a tenth of |b|. */
@@ -67,6 +67,6 @@ mercer_status mrc_spd_solve(mrc_centers *centers, const mercer_matrix *l, const 
 double mrc_rounding_penalty(mercer_dtype values, double k, double mass);
 
 /* Return a view of the same memory as a contiguous (rows, columns) matrix. */
-mercer_matrix mrc_shaped(const mercer_matrix *room, int64_t rows, int64_t columns);
+mercer_matrix mrc_shaped(const mercer_matrix *scratch, int64_t rows, int64_t columns);
 
 #endif

@@ -100,7 +100,7 @@ static mercer_status sort_rows(mrc_blocks *self)
     return MERCER_OK;
 }
 
-mercer_status mrc_blocks_points(mrc_blocks *self, int64_t block, int64_t *ids, const mercer_matrix *room,
+mercer_status mrc_blocks_points(mrc_blocks *self, int64_t block, int64_t *ids, const mercer_matrix *scratch,
                                 mercer_matrix *out)
 {
     int64_t first = block * self->size, rows = mrc_blocks_rows(self, block);
@@ -108,21 +108,21 @@ mercer_status mrc_blocks_points(mrc_blocks *self, int64_t block, int64_t *ids, c
         *out = mrc_rows(&self->z, first, rows);
         return MERCER_OK;
     }
-    *out = mrc_rows(room, 0, rows);
+    *out = mrc_rows(scratch, 0, rows);
     draw_order(self, first, rows, ids);
     return mrc_centers_collect(self->centers, NULL, ids, rows, out);
 }
 
 /* ---- Inverses ------------------------------------------------------------------------------------------------ */
 
-/* Factor a block with at least the relative shift `least`, in self->factor; with room (b, b) f64, compute its inverse
-   instead. */
-static mercer_status factor_block(mrc_blocks *self, const mercer_matrix *points, const mercer_matrix *room,
+/* Factor a block with at least the relative shift `least`, in self->factor; with scratch (b, b) f64, compute its
+   inverse instead. */
+static mercer_status factor_block(mrc_blocks *self, const mercer_matrix *points, const mercer_matrix *scratch,
                                   double least, mrc_factor *out)
 {
     self->shift = fmax(self->shift, least);
-    *out =
-        (mrc_factor){.l = mrc_shaped(&self->factor, points->rows, points->rows), .room = room, .relative = self->shift};
+    *out = (mrc_factor){
+        .l = mrc_shaped(&self->factor, points->rows, points->rows), .scratch = scratch, .relative = self->shift};
     MRC_TRY(mrc_factor_kernel(&self->sorted, points, out));
     self->shift = out->relative; /* the next block will need about the same shift */
     return MERCER_OK;
@@ -177,11 +177,11 @@ static mercer_status keep_inverse(mrc_blocks *self, const mrc_factor *factor, co
 static mercer_status invert_block(mrc_blocks *self, const mercer_matrix *points, const mercer_matrix *inverse)
 {
     double safe = mrc_factor_safe_shift(self->sorted.real, points->rows), least = 0;
-    mercer_matrix room = mrc_shaped(&self->room, points->rows, points->rows);
+    mercer_matrix scratch = mrc_shaped(&self->scratch, points->rows, points->rows);
     mrc_factor factor;
     bool fits;
     for (;; least = safe) {
-        MRC_TRY(factor_block(self, points, &room, least, &factor));
+        MRC_TRY(factor_block(self, points, &scratch, least, &factor));
         MRC_TRY(keep_inverse(self, &factor, inverse, &fits));
         if (fits) return MERCER_OK;
         say_shifted(self, safe);
@@ -197,10 +197,10 @@ static mercer_status invert_blocks(mrc_blocks *self, int64_t count, const mercer
     int64_t rows = points[0].rows;
     if (count == 1) return invert_block(self, &points[0], inverses[0]);
     mercer_matrix all = mrc_shaped(&self->factor, count * rows, rows),
-                  room = mrc_shaped(&self->room, count * rows, rows);
+                  scratch = mrc_shaped(&self->scratch, count * rows, rows);
     for (int64_t i = 0; i < count; i++)
         factors[i] = (mrc_factor){.l = mrc_rows(&all, i * rows, rows), .relative = self->shift};
-    MRC_TRY(mrc_invert_kernels(&self->sorted, count, points, factors, &room, sound));
+    MRC_TRY(mrc_invert_kernels(&self->sorted, count, points, factors, &scratch, sound));
     for (int64_t i = 0; i < count; i++)
         if (sound[i]) MRC_TRY(keep_inverse(self, &factors[i], inverses[i], &sound[i]));
     for (int64_t i = 0; i < count; i++) /* a second loop, because invert_block overwrites the shared buffers */
@@ -264,8 +264,8 @@ mercer_status mrc_blocks_solve(mrc_blocks *self, int64_t block, const mercer_mat
 
 /* Compute the inverses of up to `most` blocks first, first + 1, ... of the same size, and store those of this rank. Set
    *done to the number of blocks. other: buffer for inverses that another rank stores. */
-static mercer_status keep_some(mrc_blocks *self, int64_t first, int64_t most, int64_t *ids, const mercer_matrix *room,
-                               mercer_matrix *other, int64_t *done)
+static mercer_status keep_some(mrc_blocks *self, int64_t first, int64_t most, int64_t *ids,
+                               const mercer_matrix *scratch, mercer_matrix *other, int64_t *done)
 {
     mrc_centers *centers = self->centers;
     mrc_backend *backend = centers->backend;
@@ -280,7 +280,7 @@ static mercer_status keep_some(mrc_blocks *self, int64_t first, int64_t most, in
             MRC_TRY(mrc_matrix_create(backend, to, rows, rows, centers->real, "the inverse of a block"));
         }
         inverses[*done] = to;
-        MRC_TRY(mrc_blocks_points(self, block, ids, room, &points[*done]));
+        MRC_TRY(mrc_blocks_points(self, block, ids, scratch, &points[*done]));
     }
     return invert_blocks(self, *done, points, inverses);
 }
@@ -291,21 +291,23 @@ static mercer_status keep_inverses(mrc_blocks *self, bool together)
     mrc_backend *backend = centers->backend;
     /* With several shards, blocks are collected one at a time. */
     int64_t *ids, most = together && centers->all_shards == 1 ? mrc_min(MRC_BLOCKS_TOGETHER, self->count) : 1, done;
-    mercer_matrix room, other = {0};
+    mercer_matrix scratch, other = {0};
     mercer_status status = MERCER_OK;
     MRC_SCOPE(scope, centers->context);
     MRC_TRY(
         mrc_alloc_zero(centers->context, &self->inverses, self->count, sizeof *self->inverses, "the list of inverses"));
     MRC_TRY(mrc_matrix_create(backend, &self->factor, most * self->size, self->size, MERCER_F64, "inverses of blocks"));
-    MRC_TRY(mrc_matrix_create(backend, &self->room, most * self->size, self->size, MERCER_F64, "inverses of blocks"));
+    MRC_TRY(
+        mrc_matrix_create(backend, &self->scratch, most * self->size, self->size, MERCER_F64, "inverses of blocks"));
     MRC_TRY(mrc_scope_alloc(&scope, &ids, self->size, sizeof *ids, "the numbers of a block"));
-    MRC_TRY(mrc_scope_points(&scope, centers, &room, centers->all_shards == 1 ? 0 : self->size, "a block of centers"));
+    MRC_TRY(
+        mrc_scope_points(&scope, centers, &scratch, centers->all_shards == 1 ? 0 : self->size, "a block of centers"));
     for (int64_t block = 0; block < self->count && status == MERCER_OK; block += done) {
         mrc_centers_notify(centers, "inverses of blocks", (double)block / (double)self->count);
-        status = keep_some(self, block, most, ids, &room, &other, &done);
+        status = keep_some(self, block, most, ids, &scratch, &other, &done);
     }
     mrc_matrix_destroy(backend, &other);
-    mrc_matrix_destroy(backend, &self->room);
+    mrc_matrix_destroy(backend, &self->scratch);
     mrc_matrix_destroy(backend, &self->factor);
     return status;
 }
@@ -344,7 +346,7 @@ void mrc_blocks_destroy(mrc_blocks *self)
     for (int64_t block = 0; block < self->count && self->inverses; block++)
         mrc_matrix_destroy(centers->backend, &self->inverses[block]);
     mrc_free(centers->context, self->inverses);
-    mrc_matrix_destroy(centers->backend, &self->room);
+    mrc_matrix_destroy(centers->backend, &self->scratch);
     mrc_matrix_destroy(centers->backend, &self->factor);
     mrc_points_forget(&self->sorted, &self->z);
     mrc_matrix_destroy(centers->backend, &self->z);

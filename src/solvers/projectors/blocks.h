@@ -22,7 +22,7 @@ typedef struct mrc_blocks {
     int64_t *before;     /* (shards, count + 1) number of rows of a shard in earlier blocks */
     double shift;        /* minimum relative shift of a block; raised when a block needs more */
     /* scratch (size, size) f64, times the number of inverses that are computed together */
-    mercer_matrix factor, room;
+    mercer_matrix factor, scratch;
     mercer_matrix *inverses; /* (count) type real, or NULL if not stored; each of R ranks has every R-th inverse */
 } mrc_blocks;
 
@@ -37,8 +37,8 @@ mrc_bytes mrc_blocks_bytes(const mrc_problem *problem, int64_t size, bool keep_i
 double mrc_blocks_making(const mrc_problem *problem, int64_t size, bool together);
 int64_t mrc_blocks_rows(const mrc_blocks *blocks, int64_t block);
 
-/* Get the points of a block: a view with one shard, else collected in room (size, d); ids (size) is scratch. */
-mercer_status mrc_blocks_points(mrc_blocks *blocks, int64_t block, int64_t *ids, const mercer_matrix *room,
+/* Get the points of a block: a view with one shard, else collected in scratch (size, d); ids (size) is scratch. */
+mercer_status mrc_blocks_points(mrc_blocks *blocks, int64_t block, int64_t *ids, const mercer_matrix *scratch,
                                 mercer_matrix *out);
 /* Compute X (rows of the block, c) real = K(Z_b,Z_b)^-1 B, with a shift on the diagonal if X would be too inaccurate
    after rounding. wide (size, c) f64 is scratch. */

@@ -86,8 +86,8 @@ struct mrc_projector {
     int64_t calls; /* number of projections so far; part of the seed of MRC_RANDOM_PASS */
     double h_norm; /* |h| of the current projection, > 0 */
     mrc_cached_block
-        *room;   /* (shards) buffers of the caller for kernel values in bgs, usable during a projection; or NULL */
-    void *state; /* state of this kind of projector; NULL until create has allocated it */
+        *buffers; /* (shards) buffers of the caller for kernel values in bgs, usable during a projection; or NULL */
+    void *state;  /* state of this kind of projector; NULL until create has allocated it */
 };
 
 /* Return the projector of that name, or NULL. */

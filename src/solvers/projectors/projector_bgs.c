@@ -55,7 +55,7 @@ typedef struct bgs {
 
 typedef struct work {
     bgs *self;
-    mrc_cached_block *room;             /* (shards) buffers of the projector's caller, or NULL */
+    mrc_cached_block *buffers;          /* (shards) buffers of the projector's caller, or NULL */
     int64_t *ids;                       /* (b) */
     mercer_matrix points;               /* (b, d) buffer for the points of a block; empty with one shard */
     mercer_matrix part;                 /* (b, c) real: r_b, then t_b */
@@ -313,7 +313,7 @@ static mercer_status residual_part(mrc_centers *sorted, int shard, const mercer_
     range r = range_of(w, shard);
     mercer_matrix z = mrc_rows(&sorted->z, r.offset, r.upto), t = mrc_rows(&w->t, r.offset, r.upto);
     mercer_matrix own = mrc_rows(&w->own, 0, r.rows), h = mrc_rows(&w->h, r.first, r.rows);
-    mrc_cached_block none = {0}, *kept = w->room ? &w->room[shard] : &none;
+    mrc_cached_block none = {0}, *kept = w->buffers ? &w->buffers[shard] : &none;
     mrc_pair pair = mrc_points_pair(sorted, &w->block_points, &z);
     mrc_count_product(sorted, part->rows, z.rows, z.cols + t.cols);
     kept->columns = 0;
@@ -343,7 +343,7 @@ static mercer_status take_from_residual(work *w, mrc_centers *sorted, int shard,
     range r = range_of(w, shard);
     mercer_matrix z = mrc_rows(&sorted->z, r.offset, r.upto), h = mrc_rows(&w->h, r.offset, r.upto),
                   change = mrc_rows(&w->change, r.offset, r.upto);
-    mrc_cached_block none = {0}, *kept = w->room ? &w->room[shard] : &none;
+    mrc_cached_block none = {0}, *kept = w->buffers ? &w->buffers[shard] : &none;
     mrc_pair pair = mrc_points_pair(sorted, &w->block_points, &z);
     mrc_count_product(sorted, step->rows, z.rows, step->cols);
     mrc_count_product(sorted, step->rows, z.rows - kept->columns, z.cols);
@@ -427,7 +427,7 @@ static mercer_status project_bgs(mrc_projector *projector, const mercer_matrix *
 {
     bgs *self = projector->state;
     mrc_backend *backend = projector->centers->backend;
-    work w = {.self = self, .room = projector->room};
+    work w = {.self = self, .buffers = projector->buffers};
     MRC_SCOPE(scope, backend->context);
     MRC_TRY(work_fill(&w, projector->centers, &scope, h->cols));
     MRC_TRY(backend->ops->gather_rows(backend, &w.h, h, self->blocks.order));

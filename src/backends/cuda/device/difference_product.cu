@@ -362,17 +362,17 @@ static __device__ void keep_values(const mrc_difference_product &job, const floa
 
 struct on_lanes {
     enum { COLUMNS = FEW, CHUNK = 32, BLOCKS = 2 };
-    struct room {
+    struct scratch {
         float2 weights[SIDE];
         float2 totals[OWN][THREADS]; /* sums over all tiles, by row of a thread */
     };
 
-    static __device__ __forceinline__ void begin(room &shared)
+    static __device__ __forceinline__ void begin(scratch &shared)
     {
         for (int i = 0; i < OWN; i++) shared.totals[i][threadIdx.x] = make_float2(0, 0);
     }
     /* Adds 8 centers in one chain, and the chain to the sum of the previous tiles: errors of 8 u and 32 u. */
-    static __device__ __forceinline__ void add(room &shared, const float (&value)[OWN][OWN], int first, int step)
+    static __device__ __forceinline__ void add(scratch &shared, const float (&value)[OWN][OWN], int first, int step)
     {
         float2 sum[OWN];
 #pragma unroll
@@ -391,7 +391,7 @@ struct on_lanes {
         }
     }
     /* Adds the sums of the 16 threads of a row in double, in order. */
-    static __device__ void store(room &shared, int64_t i0, const mrc_difference_product &job, double *parts)
+    static __device__ void store(scratch &shared, int64_t i0, const mrc_difference_product &job, double *parts)
     {
         __syncthreads();
         for (int at = threadIdx.x; at < SIDE * job.columns; at += THREADS) {
@@ -426,17 +426,17 @@ static __device__ __forceinline__ float low_part(float value)
 
 template <int EIGHTS> struct on_tensor_cores {
     enum { COLUMNS = 8 * EIGHTS, CHUNK = EIGHTS <= 2 ? 32 : 16, BLOCKS = EIGHTS <= 4 ? 2 : 1 };
-    struct room {
+    struct scratch {
         float2 weights[EIGHTS][4][MATRICES][32];           /* of one tile, packed by mrc_launch_pack_tile_weights */
         float4 totals[EIGHTS][MATRICES][THREADS / 32][32]; /* sums over all tiles, by warp and lane */
     };
 
-    static __device__ __forceinline__ void begin(room &shared)
+    static __device__ __forceinline__ void begin(scratch &shared)
     {
         for (int at = threadIdx.x; at < EIGHTS * MATRICES * THREADS; at += THREADS)
             (&shared.totals[0][0][0][0])[at] = make_float4(0, 0, 0, 0);
     }
-    static __device__ __forceinline__ void add(room &shared, const float (&value)[OWN][OWN], int, int)
+    static __device__ __forceinline__ void add(scratch &shared, const float (&value)[OWN][OWN], int, int)
     {
         const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
 #pragma unroll
@@ -466,7 +466,7 @@ template <int EIGHTS> struct on_tensor_cores {
         }
     }
     /* Adds the sums of the four warps of a row in double, in order. */
-    static __device__ void store(room &shared, int64_t i0, const mrc_difference_product &job, double *parts)
+    static __device__ void store(scratch &shared, int64_t i0, const mrc_difference_product &job, double *parts)
     {
         __syncthreads();
         for (int at = threadIdx.x; at < SIDE * job.columns; at += THREADS) {
@@ -487,7 +487,7 @@ template <int EIGHTS> struct on_tensor_cores {
 
 template <typename Sums> struct shared_parts {
     uint32_t rows[2][2][Sums::CHUNK][SIDE]; /* two chunks of both sides, used in turn */
-    typename Sums::room sums;
+    typename Sums::scratch sums;
 };
 
 template <typename Words, typename Sums>

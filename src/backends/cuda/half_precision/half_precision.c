@@ -122,19 +122,19 @@ int64_t mrc_half_cached_width(const mrc_cached_block *kept, int64_t p)
 }
 
 /* Scratch of the fused kernel. */
-typedef struct fused_room {
+typedef struct fused_scratch {
     void *weights, *factors, *sums; /* packed weights, their factors, partial sums */
-} fused_room;
+} fused_scratch;
 
 /* Computes y = K W, or y += if add, for the rows of X in use; saves kept_columns columns of K in kept. */
-static mercer_status multiply_rows(mrc_half_precision *self, const fused_room *room, const mercer_matrix *w,
+static mercer_status multiply_rows(mrc_half_precision *self, const fused_scratch *scratch, const mercer_matrix *w,
                                    const mercer_matrix *y, bool add, void *kept, int64_t kept_columns)
 {
     mrc_backend *backend = self->backend;
     cudaStream_t stream = mrc_cuda_of(backend)->stream;
     const mrc_pair *pair = self->pair;
     MRC_CUDA_TRY(backend, mrc_fused_pack_weights(stream, *w, mrc_fused_columns(w->cols),
-                                                 mrc_fused_padded(pair->z->rows), room->weights, room->factors));
+                                                 mrc_fused_padded(pair->z->rows), scratch->weights, scratch->factors));
     mrc_fused_job fused = {.kernel = pair->kernel,
                            .bytes = self->bytes,
                            .m = y->rows,
@@ -145,9 +145,9 @@ static mercer_status multiply_rows(mrc_half_precision *self, const fused_room *r
                            .z = self->z.rows,
                            .x_norms = self->x.norms,
                            .z_norms = self->z.norms,
-                           .weights = room->weights,
-                           .factors = room->factors,
-                           .sums = room->sums,
+                           .weights = scratch->weights,
+                           .factors = scratch->factors,
+                           .sums = scratch->sums,
                            .y = *y,
                            .add = add,
                            .kept = kept,
@@ -165,18 +165,18 @@ static mercer_status run_fused(mrc_half_precision *self, const mercer_matrix *w,
     const mrc_pair *pair = self->pair;
     int64_t p = pair->z->rows, block = mrc_min(y->rows, BLOCK);
     int columns = mrc_fused_columns(w->cols);
-    fused_room room;
+    fused_scratch scratch;
     MRC_TRY(mrc_half_precision_make(self, block));
-    MRC_TRY(mrc_cuda_push(backend, &room.weights, mrc_fused_padded(p) * columns * 2));
-    MRC_TRY(mrc_cuda_push(backend, &room.factors, MRC_FUSED_OUTPUTS * (int64_t)sizeof(float)));
-    MRC_TRY(mrc_cuda_push(backend, &room.sums, mrc_fused_units(p) * block * columns * (int64_t)sizeof(float)));
+    MRC_TRY(mrc_cuda_push(backend, &scratch.weights, mrc_fused_padded(p) * columns * 2));
+    MRC_TRY(mrc_cuda_push(backend, &scratch.factors, MRC_FUSED_OUTPUTS * (int64_t)sizeof(float)));
+    MRC_TRY(mrc_cuda_push(backend, &scratch.sums, mrc_fused_units(p) * block * columns * (int64_t)sizeof(float)));
     for (int64_t i = 0; i < y->rows; i += BLOCK) {
         int64_t rows = mrc_min(BLOCK, y->rows - i);
         mercer_matrix out = mrc_rows(y, i, rows);
         MRC_TRY(mrc_half_precision_use(self, &self->x, i, rows));
         int64_t width = kept ? mrc_half_cached_width(kept, p) : 0;
         void *place = width > 0 ? (char *)kept->memory + i * width * 2 : NULL;
-        MRC_TRY(multiply_rows(self, &room, w, &out, add, place, width));
+        MRC_TRY(multiply_rows(self, &scratch, w, &out, add, place, width));
     }
     return MERCER_OK;
 }
@@ -219,13 +219,13 @@ mercer_status mrc_cuda_half_forward(mrc_backend *backend, const mrc_pair *pair, 
                                     const mercer_matrix *f, mrc_cached_block *kept)
 {
     mrc_half_precision self = {.backend = backend, .pair = pair};
-    mrc_cached_block room = *kept;
+    mrc_cached_block block = *kept;
     int64_t rows = mrc_max(mrc_fused_cached_rows(pair->x->rows), 1);
     kept->columns = 0;
-    room.columns = mrc_min(kept->bytes / (2 * rows), mrc_fused_padded(pair->z->rows));
-    room.columns = mrc_cuda_of(backend)->hopper ? room.columns / MRC_FUSED_CENTERS * MRC_FUSED_CENTERS : 0;
-    MRC_TRY(run_half_product(&self, w, f, false, room.columns > 0 ? &room : NULL));
-    kept->columns = mrc_min(room.columns, pair->z->rows);
+    block.columns = mrc_min(kept->bytes / (2 * rows), mrc_fused_padded(pair->z->rows));
+    block.columns = mrc_cuda_of(backend)->hopper ? block.columns / MRC_FUSED_CENTERS * MRC_FUSED_CENTERS : 0;
+    MRC_TRY(run_half_product(&self, w, f, false, block.columns > 0 ? &block : NULL));
+    kept->columns = mrc_min(block.columns, pair->z->rows);
     kept->opaque = true;
     return MERCER_OK;
 }
