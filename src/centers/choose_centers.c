@@ -114,12 +114,13 @@ enum { LABELS_BYTES = 1 << 20, KMEANS_ROWS = 512, KMEANS_LEAST = 65536 };
 static mercer_status compute_labels(const mercer_dataset *dataset, int32_t *labels)
 {
     int64_t row = mrc_max(1, dataset->features * mrc_dtype_size(dataset->dtype));
-    int64_t room = mrc_max(1, LABELS_BYTES / row);
+    int64_t block_rows = mrc_max(1, LABELS_BYTES / row);
     void *memory;
     MRC_SCOPE(scope, dataset->context);
-    MRC_TRY(mrc_scope_alloc(&scope, &memory, room, row, "a block of samples"));
-    for (int64_t first = 0; first < dataset->rows; first += room) {
-        mercer_matrix x = mrc_view(memory, mrc_min(room, dataset->rows - first), dataset->features, dataset->dtype);
+    MRC_TRY(mrc_scope_alloc(&scope, &memory, block_rows, row, "a block of samples"));
+    for (int64_t first = 0; first < dataset->rows; first += block_rows) {
+        mercer_matrix x =
+            mrc_view(memory, mrc_min(block_rows, dataset->rows - first), dataset->features, dataset->dtype);
         mrc_dataset_fetch(dataset, NULL, first, &x, NULL, labels + first);
     }
     return MERCER_OK;

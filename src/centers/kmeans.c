@@ -113,14 +113,14 @@ static mercer_status choose_batch(mrc_kmeans_state *self)
 {
     const mercer_center_options *options = self->selection->options;
     int64_t n = self->n, row = self->d * mrc_dtype_size(self->selection->x->dtype) + BYTES_PER_ROW;
-    int64_t room = options->memory - fixed_bytes(self);
+    int64_t free_bytes = options->memory - fixed_bytes(self);
     int64_t chosen = mrc_max(LEAST_BATCH, BATCH_ROWS * self->p);
     self->lloyd = options->batch < 0 || options->batch >= n;
-    if (options->batch == 0 && n <= mrc_max(LLOYD_ROWS, 2 * chosen)) self->lloyd = n * BYTES_PER_ROW <= room;
+    if (options->batch == 0 && n <= mrc_max(LLOYD_ROWS, 2 * chosen)) self->lloyd = n * BYTES_PER_ROW <= free_bytes;
     self->batch = self->lloyd ? n : options->batch > 0 ? options->batch : mrc_min(chosen, n);
     self->capacity = mrc_min(n, mrc_max(self->batch, BATCH_ROWS * self->p));
     if (!self->lloyd) {
-        self->capacity = mrc_min(self->capacity, mrc_max(self->p, room / row));
+        self->capacity = mrc_min(self->capacity, mrc_max(self->p, free_bytes / row));
         self->batch = mrc_min(self->batch, self->capacity);
     }
     int64_t needed = self->capacity * (self->lloyd ? BYTES_PER_ROW : row) + fixed_bytes(self);
@@ -165,7 +165,7 @@ static mercer_status allocate_kmeans(mrc_kmeans_state *self, mrc_scope *scope)
     mrc_backend *backend = self->backend;
     if (mrc_backend_memory(backend) == MRC_HOST) return MERCER_OK;
     if (rows * d * mrc_dtype_size(x->dtype) > backend->ops->free_memory(backend) / 4) return MERCER_OK;
-    return mrc_scope_matrix(scope, backend, &self->room, rows, d, x->dtype, "the rows of k-means");
+    return mrc_scope_matrix(scope, backend, &self->buffer, rows, d, x->dtype, "the rows of k-means");
 }
 
 /* ---- Rows and their centers ---------------------------------------------------------------------------------- */
@@ -174,8 +174,8 @@ static mercer_status allocate_kmeans(mrc_kmeans_state *self, mrc_scope *scope)
 static mercer_status bring_rows(mrc_kmeans_state *self)
 {
     self->on_device = self->x;
-    if (!self->room.data) return MERCER_OK;
-    self->on_device = mrc_rows(&self->room, 0, self->x.rows);
+    if (!self->buffer.data) return MERCER_OK;
+    self->on_device = mrc_rows(&self->buffer, 0, self->x.rows);
     return self->backend->ops->copy(self->backend, &self->on_device, &self->x);
 }
 

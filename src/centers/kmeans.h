@@ -22,7 +22,7 @@ typedef struct mrc_kmeans_state {
     mercer_matrix x;         /* (m, d) current rows: X itself, or the rows in `sample` */
     mercer_matrix sample;    /* (capacity, d) of X's dtype; data is NULL if all rows are used */
     mercer_matrix on_device; /* (m, d) the current rows in the backend's memory, or x */
-    mercer_matrix room;      /* (capacity, d) device buffer for `on_device`; data is NULL if rows stay in host memory */
+    mercer_matrix buffer;    /* (capacity, d) device buffer for `on_device`; data is NULL if rows stay in host memory */
     mercer_matrix z;         /* (p, d) centers, f32 or f64 */
     mercer_matrix z_u8;      /* (p, d) z rounded to bytes, if X is u8 */
     bool rounded;            /* the search for nearest centers uses z_u8 */

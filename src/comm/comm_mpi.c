@@ -39,7 +39,7 @@ typedef struct mpi_state {
     MPI_Status *statuses;
     int *done;
     int *peers; /* per request: rank of the sender, or -1 - rank of the receiver for a send */
-    int room;
+    int capacity;
     double *alive;        /* (ranks) time of the last ALIVE from each rank, in seconds */
     MPI_Request *telling; /* (ranks) pending request of the last ALIVE to each rank */
     /* rank that left: rank 0 if rank 0 has left, else the first rank that left; -1: none. The next two fields are the
@@ -180,15 +180,15 @@ static int chunks_of(const mrc_piece *piece)
 /* Grows the arrays of requests. Returns 0 on success. */
 static int reserve_requests(mpi_state *self, int needed)
 {
-    if (needed <= self->room) return 0;
+    if (needed <= self->capacity) return 0;
     free(self->requests), free(self->statuses), free(self->done), free(self->peers);
     size_t count = needed > 0 ? (size_t)needed : 1;
     self->requests = malloc(count * sizeof *self->requests);
     self->statuses = malloc(count * sizeof *self->statuses);
     self->done = malloc(count * sizeof *self->done);
     self->peers = malloc(count * sizeof *self->peers);
-    self->room = self->requests && self->statuses && self->done && self->peers ? needed : 0;
-    return self->room ? 0 : -1;
+    self->capacity = self->requests && self->statuses && self->done && self->peers ? needed : 0;
+    return self->capacity ? 0 : -1;
 }
 
 /* Starts to send or receive a piece, in messages of up to CHUNK bytes. */

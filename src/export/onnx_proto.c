@@ -24,16 +24,16 @@ enum { IR_VERSION = 7, OPERATORS = 13, NAME_CHARS = 24 };
 static void add_bytes(mrc_onnx *self, mrc_bytes *to, const void *data, int64_t count)
 {
     if (self->status != MERCER_OK) return;
-    if (to->room == 0 && self->spares > 0) *to = self->spare[--self->spares];
-    if (to->count + count > to->room) {
+    if (to->capacity == 0 && self->spares > 0) *to = self->spare[--self->spares];
+    if (to->count + count > to->capacity) {
         char *larger;
-        int64_t room = 2 * (to->count + count) + 256;
-        self->status = mrc_alloc(self->context, &larger, room, 1, "an ONNX graph");
+        int64_t capacity = 2 * (to->count + count) + 256;
+        self->status = mrc_alloc(self->context, &larger, capacity, 1, "an ONNX graph");
         if (self->status != MERCER_OK) return;
         if (to->count > 0) memcpy(larger, to->data, (size_t)to->count);
         mrc_free(self->context, to->data);
         to->data = larger;
-        to->room = room;
+        to->capacity = capacity;
     }
     if (count > 0) memcpy(to->data + to->count, data, (size_t)count);
     to->count += count;
@@ -77,7 +77,7 @@ static void add_message(mrc_onnx *self, mrc_bytes *to, int field, mrc_bytes *mes
     add_length(self, to, field, message->count);
     add_bytes(self, to, message->data, message->count);
     message->count = 0;
-    if (message->room > 0 && self->spares < MRC_ONNX_SPARES)
+    if (message->capacity > 0 && self->spares < MRC_ONNX_SPARES)
         self->spare[self->spares++] = *message;
     else
         mrc_free(self->context, message->data);

@@ -14,7 +14,7 @@
 
 typedef struct mrc_bytes {
     char *data;
-    int64_t count, room;
+    int64_t count, capacity;
 } mrc_bytes;
 
 /* TensorProto.DataType */

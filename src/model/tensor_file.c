@@ -68,12 +68,12 @@ static int64_t data_bytes(const mrc_tensor_file *self)
 static mercer_status find_header(mrc_tensor_file *self)
 {
     uint64_t length;
-    int64_t room = self->map.bytes - MRC_TENSOR_LENGTH_BYTES;
-    if (room <= 0) return damaged(self, "only %lld bytes, too short for a header", (long long)self->map.bytes);
+    int64_t available = self->map.bytes - MRC_TENSOR_LENGTH_BYTES;
+    if (available <= 0) return damaged(self, "only %lld bytes, too short for a header", (long long)self->map.bytes);
     memcpy(&length, self->map.data, sizeof length);
-    if (length > (uint64_t)room || length > MRC_TENSOR_MOST_HEADER)
+    if (length > (uint64_t)available || length > MRC_TENSOR_MOST_HEADER)
         return damaged(self, "at offset 0: the header size is %llu bytes, but the file has only %lld more",
-                       (unsigned long long)length, (long long)mrc_min(room, MRC_TENSOR_MOST_HEADER));
+                       (unsigned long long)length, (long long)mrc_min(available, MRC_TENSOR_MOST_HEADER));
     self->header_bytes = (int64_t)length;
     const int64_t start = sizeof MRC_TENSOR_HEADER_START - 1;
     if (self->header_bytes < start + MRC_TENSOR_DIGITS ||

@@ -166,11 +166,11 @@ static int64_t choose_caches(mrc_planner *self, int64_t left)
     mrc_kernel_blocks_cost(&self->problem, 0, 1, &whole);
     mrc_kernel_blocks_cost(&self->problem, 0, MRC_CACHE_HALF, &halved);
     int64_t cache = mrc_bytes_whole(mrc_bytes_sum(whole.held)), half = mrc_bytes_whole(mrc_bytes_sum(halved.held));
-    int64_t room = (left - wanted->block_with_cache) * 9 / 10;
+    int64_t available = (left - wanted->block_with_cache) * 9 / 10;
     bool may = self->options->cache != MERCER_OFF && request->rows_known && wanted->repeated &&
                wanted->block_with_cache <= left / 2;
-    bool fits = may && cache <= room;
-    bool halves = may && half <= room && request->real == MERCER_F32 && request->bounded && wanted->half &&
+    bool fits = may && cache <= available;
+    bool halves = may && half <= available && request->real == MERCER_F32 && request->bounded && wanted->half &&
                   (!fits || cache > wanted->half_from);
     wanted->recompute &= fits || halves;
     if (wanted->recompute) fits = halves = false;

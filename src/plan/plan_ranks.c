@@ -113,14 +113,14 @@ void mrc_plan_ranks(mercer_rank_plan *out, const mercer_plan *plan, const mercer
 
 /* ---- Device memory ----------------------------------------------------------------------------------------------- */
 
-typedef struct room {
+typedef struct device_memory {
     uint64_t place;
     int64_t bytes;
-} room;
+} device_memory;
 
 mercer_status mrc_rank_memory(mrc_backend *backend, mrc_comm *comm, int64_t *each)
 {
-    room own = {.place = backend->ops->capabilities(backend, false).place}, *all;
+    device_memory own = {.place = backend->ops->capabilities(backend, false).place}, *all;
     *each = 0;
     if (own.place) own.bytes = mrc_plan_share(true, backend->ops->free_memory(backend));
     MRC_SCOPE(scope, comm->context);

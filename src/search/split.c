@@ -183,7 +183,7 @@ static void gather_keys(mrc_split *out, int64_t n, int64_t m, const int64_t *mos
 
 mercer_status mrc_split_make(mrc_split *out, const mercer_dataset *data, int64_t most, uint64_t seed)
 {
-    int64_t n = data->rows, room[MRC_FOLDS] = {0}, units = 0;
+    int64_t n = data->rows, capacity[MRC_FOLDS] = {0}, units = 0;
     bool held_out = n >= FOLD_ROWS || data->key_kind == MRC_KEYS_TIMES;
     signed char *fold;
     mrc_rng rng = {seed, RANDOM_SPLIT};
@@ -200,9 +200,9 @@ mercer_status mrc_split_make(mrc_split *out, const mercer_dataset *data, int64_t
     MRC_TRY(data->keys ? split_by_keys(data, &out->folds, seed, fold)
                        : split_rows(data, &out->folds, m, mrc_max(1, held), rng, fold, &units));
     int folds = out->folds.count;
-    for (int f = 0; f < folds; f++) room[f] = data->keys ? (fitted + folds - 1 - f) / folds : m;
-    if (data->keys && held_out) room[0] = fitted, room[HELD] = mrc_max(1, held);
-    gather_keys(out, n, m, room, fold, rng);
+    for (int f = 0; f < folds; f++) capacity[f] = data->keys ? (fitted + folds - 1 - f) / folds : m;
+    if (data->keys && held_out) capacity[0] = fitted, capacity[HELD] = mrc_max(1, held);
+    gather_keys(out, n, m, capacity, fold, rng);
     return held_out && units == m ? keep_classes(data, out) : MERCER_OK;
 }
 

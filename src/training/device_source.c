@@ -35,18 +35,18 @@ typedef struct device_source {
     mercer_matrix points; /* (n, d) all stored samples, or (P, d) the teacher's centers */
     mercer_matrix alpha;  /* (P, c) */
     mrc_scope own, batch; /* owners of points and alpha, and of the buffers below */
-    int64_t room;         /* capacity of these buffers, in rows */
-    /* (room, width) features and (room, c) noise of a teacher, on the device; (room, c) targets, on the device for a
-       teacher, else in host memory */
+    int64_t capacity;     /* capacity of these buffers, in rows */
+    /* (capacity, width) features and (capacity, c) noise of a teacher, on the device; (capacity, c) targets, on the
+       device for a teacher, else in host memory */
     mercer_matrix x, y, noise;
     mercer_matrix partner_y;          /* targets of the mixing partners */
     mercer_matrix mine, other, moved; /* (rows, features) of the dataset's dtype: augmented samples, their mixing
                                          partners, destination of moves */
-    int64_t *sequences;               /* (room) index of the random sequence for the noise of each sample */
-    mrc_image_move *moves;            /* (room) move of each sample */
+    int64_t *sequences;               /* (capacity) index of the random sequence for the noise of each sample */
+    mrc_image_move *moves;            /* (capacity) move of each sample */
     mrc_stream_samples samples;       /* the samples of the batch, as chosen by the replaced source */
-    int64_t *numbers;                 /* (room) numbers of a teacher's samples */
-    double *weights;                  /* (room) row weights of the batch */
+    int64_t *numbers;                 /* (capacity) numbers of a teacher's samples */
+    double *weights;                  /* (capacity) row weights of the batch */
 } device_source;
 
 /* Returns whether samples are augmented. Augmented samples differ between passes, so the stream must check every batch;
@@ -102,9 +102,9 @@ static mercer_status allocate_batches(device_source *self, int64_t rows)
     mrc_backend *backend = self->backend;
     mrc_scope *scope = &self->batch;
     const mercer_source *from = self->from;
-    if (rows <= self->room) return MERCER_OK;
+    if (rows <= self->capacity) return MERCER_OK;
     mrc_scope_close(scope);
-    self->room = 0, self->samples = (mrc_stream_samples){0};
+    self->capacity = 0, self->samples = (mrc_stream_samples){0};
     MRC_TRY(mrc_scope_alloc(scope, &self->samples.rows, rows, sizeof *self->samples.rows, "a batch"));
     MRC_TRY(mrc_scope_alloc(scope, &self->numbers, rows, sizeof *self->numbers, "a batch"));
     MRC_TRY(mrc_scope_alloc(scope, &self->weights, rows, sizeof *self->weights, "a batch"));
@@ -118,7 +118,7 @@ static mercer_status allocate_batches(device_source *self, int64_t rows)
     } else {
         MRC_TRY(make_targets(self, rows, &self->y));
     }
-    self->room = rows;
+    self->capacity = rows;
     return MERCER_OK;
 }
 

@@ -47,7 +47,7 @@ mercer_status mrc_spill_open(mrc_spill *out, mercer_context *context)
 }
 
 /* Fails if the free disk space is below a tenth of the bytes written: a full disk would harm other processes. */
-static mercer_status check_room(const mrc_spill *self)
+static mercer_status check_free_space(const mrc_spill *self)
 {
     struct statvfs disk;
     if (mrc_sys.fstatvfs(self->descriptor, &disk) != 0) return MERCER_OK;
@@ -57,7 +57,7 @@ static mercer_status check_room(const mrc_spill *self)
 
 static mercer_status flush_spill(mrc_spill *self)
 {
-    MRC_TRY(check_room(self));
+    MRC_TRY(check_free_space(self));
     for (int64_t done = 0; done < self->used;) {
         ssize_t some = mrc_sys.write(self->descriptor, self->buffer + done, (size_t)(self->used - done));
         if (some < 0 && errno == EINTR) continue;

@@ -43,14 +43,14 @@ static int folder_length(const char *path)
 /* Allocates path, folder and space for the temporary name in one block. */
 static mercer_status copy_names(mrc_writer *self, const char *path)
 {
-    int64_t room = (int64_t)strlen(path) + TEMPORARY_MORE + 1;
+    int64_t capacity = (int64_t)strlen(path) + TEMPORARY_MORE + 1;
     int folder = folder_length(path);
-    MRC_TRY(mrc_alloc(self->context, &self->path, 3 * room, 1, "a file name"));
-    self->temporary = self->path + room;
-    self->folder = self->temporary + room;
+    MRC_TRY(mrc_alloc(self->context, &self->path, 3 * capacity, 1, "a file name"));
+    self->temporary = self->path + capacity;
+    self->folder = self->temporary + capacity;
     self->temporary[0] = 0;
-    snprintf(self->path, (size_t)room, "%s", path);
-    snprintf(self->folder, (size_t)room, "%.*s", folder > 0 ? folder : 1, folder > 0 ? path : ".");
+    snprintf(self->path, (size_t)capacity, "%s", path);
+    snprintf(self->folder, (size_t)capacity, "%.*s", folder > 0 ? folder : 1, folder > 0 ? path : ".");
     return MERCER_OK;
 }
 
@@ -110,11 +110,11 @@ static bool hold(int descriptor)
 static int make_temporary(mrc_writer *self)
 {
     int folder = folder_length(self->path);
-    int64_t room = (int64_t)strlen(self->path) + TEMPORARY_MORE + 1;
+    int64_t capacity = (int64_t)strlen(self->path) + TEMPORARY_MORE + 1;
     uint64_t number = unlike_others(self);
     int descriptor = -1;
     for (int i = 0; i < MOST_NAMES && descriptor < 0 && (i == 0 || errno == EEXIST); i++) {
-        snprintf(self->temporary, (size_t)room, "%.*s.%.*s.%016" PRIx64 ".tmp", folder, self->path,
+        snprintf(self->temporary, (size_t)capacity, "%.*s.%.*s.%016" PRIx64 ".tmp", folder, self->path,
                  NAME_MAX - TEMPORARY_MORE, self->path + folder, number + (uint64_t)i);
         descriptor = mrc_sys.open(self->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         if (descriptor >= 0 && !hold(descriptor)) {
@@ -136,16 +136,16 @@ static mercer_status fail_unseen(mercer_context *context, const char *path, int 
     return mrc_fail(context, MERCER_ERROR_IO, "%s: cannot write: %s", path, strerror(error));
 }
 
-/* Replaces *path by its target if it is a symbolic link, so that the link itself is not replaced. room: buffer for the
+/* Replaces *path by its target if it is a symbolic link, so that the link itself is not replaced. buffer: for the
    new path. */
-static mercer_status resolve(mercer_context *context, const char **path, char room[PATH_MAX])
+static mercer_status resolve(mercer_context *context, const char **path, char buffer[PATH_MAX])
 {
     struct stat about;
     if (mrc_sys.lstat(*path, &about) != 0) return fail_unseen(context, *path, errno);
     if (!S_ISLNK(about.st_mode)) return MERCER_OK;
-    if (!mrc_sys.realpath(*path, room))
+    if (!mrc_sys.realpath(*path, buffer))
         return mrc_fail(context, MERCER_ERROR_IO, "%s: is a broken symbolic link: %s", *path, strerror(errno));
-    *path = room;
+    *path = buffer;
     return MERCER_OK;
 }
 
@@ -154,9 +154,9 @@ static mercer_status resolve(mercer_context *context, const char **path, char ro
 mercer_status mrc_writer_open(mrc_writer *out, mercer_context *context, const char *path)
 {
     struct stat about;
-    char room[PATH_MAX];
+    char buffer[PATH_MAX];
     *out = (mrc_writer){.context = context, .descriptor = -1};
-    MRC_TRY(resolve(context, &path, room));
+    MRC_TRY(resolve(context, &path, buffer));
     bool exists = mrc_sys.stat(path, &about) == 0;
     if (!exists) MRC_TRY(fail_unseen(context, path, errno));
     if (path[0] == 0) return mrc_fail(context, MERCER_ERROR_ARGUMENT, "the name of the output file is empty");
