@@ -78,6 +78,6 @@ typedef struct verdict {
 
 /* Run all operations. *bits, if not NULL: hash of the outputs of kernel_eval, kernel_matmul, kernel_signs,
    feature_sums, nearest_rows. */
-verdict run_problem(const target *t, const problem *p, bool all_rooms, uint64_t *bits);
+verdict run_problem(const target *t, const problem *p, bool all_buffer_sizes, uint64_t *bits);
 
 #endif

@@ -159,31 +159,31 @@ static void check_matmul(verdict *v, const target *t, const problem *p, bool add
 }
 
 /*
- * Check F = K W, saving up to room_columns columns of K in a buffer, then H = K' G. W, F, G and H have one type, in
+ * Check F = K W, saving up to buffer_columns columns of K in a buffer, then H = K' G. W, F, G and H have one type, in
  * which K is saved, too: the saved part is summed in that type over all m rows in any order.
  */
-static void check_pair(verdict *v, const target *t, const problem *p, int64_t room_columns)
+static void check_pair(verdict *v, const target *t, const problem *p, int64_t buffer_columns)
 {
     const shape *s = &p->shape;
     if (p->types.w != p->types.out) return;
-    summing how = {fmax(240, (double)s->m), room_columns > 0 ? output_unit(p->types.w) : p->unit};
+    summing how = {fmax(240, (double)s->m), buffer_columns > 0 ? output_unit(p->types.w) : p->unit};
     char what[48];
     guarded f = guarded_matrix(s->m, s->c, s->c + 2, p->types.out, p->at_end);
     guarded h = guarded_matrix(s->p, s->c, s->c + 1, p->types.w, p->at_end);
-    int64_t bytes = room_columns * s->m * mrc_dtype_size(p->types.w);
-    guarded room = guarded_matrix(1, bytes, bytes, MERCER_U8, p->at_end);
-    mrc_cached_block kept = {.memory = room.matrix.data, .bytes = bytes};
+    int64_t bytes = buffer_columns * s->m * mrc_dtype_size(p->types.w);
+    guarded buffer = guarded_matrix(1, bytes, bytes, MERCER_U8, p->at_end);
+    mrc_cached_block kept = {.memory = buffer.matrix.data, .bytes = bytes};
     mercer_status status = t->backend->ops->kernel_forward(t->backend, &p->pair, &p->w, &f.matrix, &kept);
-    snprintf(what, sizeof what, "forward, buffer of %lld columns", (long long)room_columns);
+    snprintf(what, sizeof what, "forward, buffer of %lld columns", (long long)buffer_columns);
     if (returned(v, t, p, what, status, &f)) {
         compare_product(v, p, what, &p->forward, s->p, &f.matrix, NULL, (summing){240, p->unit});
-        if (kept.columns < 0 || kept.columns > s->p || kept.columns > room_columns)
+        if (kept.columns < 0 || kept.columns > s->p || kept.columns > buffer_columns)
             fail(v, p, what, ": stored more than the buffer holds");
         status = t->backend->ops->kernel_transpose(t->backend, &p->pair, &p->g, &h.matrix, &kept);
         snprintf(what, sizeof what, "transpose, kept %lld", (long long)kept.columns);
         if (returned(v, t, p, what, status, &h)) compare_product(v, p, what, &p->back, s->m, &h.matrix, NULL, how);
     }
-    guarded_free(&f), guarded_free(&h), guarded_free(&room);
+    guarded_free(&f), guarded_free(&h), guarded_free(&buffer);
 }
 
 /* Compute the sums for row i of X, feature k and output l, in the form that compare_product expects. */
@@ -210,14 +210,14 @@ static void check_signs(verdict *v, const target *t, const problem *p, uint64_t 
     guarded y = guarded_matrix(s->m, columns, columns + 2, p->types.out, p->at_end);
     mercer_status status = t->backend->ops->kernel_signs(t->backend, &p->pair, &p->w, &y.matrix);
     if (returned(v, t, p, "signs", status, &y)) {
-        double *room = calloc(3 * (size_t)(s->m * columns) + 1, sizeof *room);
-        product_sums sums = {.wanted = room, .allowed = room + s->m * columns, .size = room + 2 * s->m * columns};
+        double *values = calloc(3 * (size_t)(s->m * columns) + 1, sizeof *values);
+        product_sums sums = {.wanted = values, .allowed = values + s->m * columns, .size = values + 2 * s->m * columns};
         for (int64_t at = 0; at < s->m * columns; at++)
             sum_signs(p, at / columns, at % columns % s->d, at % columns / s->d, &sums.wanted[at], &sums.allowed[at],
                       &sums.size[at]);
         compare_product(v, p, "signs", &sums, s->p, &y.matrix, NULL, (summing){241, p->unit});
         hash(bits, &y.matrix);
-        free(room);
+        free(values);
     }
     guarded_free(&y);
 }
@@ -348,24 +348,24 @@ static void check_nearest(verdict *v, const target *t, const problem *p, bool wi
     guarded_free(&nearest), guarded_free(&distances);
 }
 
-verdict run_problem(const target *t, const problem *p, bool all_rooms, uint64_t *bits)
+verdict run_problem(const target *t, const problem *p, bool all_buffer_sizes, uint64_t *bits)
 {
     verdict v = {0};
     if (bits) *bits = UINT64_C(0xcbf29ce484222325);
     check_eval(&v, t, p, bits);
     check_matmul(&v, t, p, false, bits);
     check_matmul(&v, t, p, true, NULL);
-    const int64_t rooms[] = {0, (p->shape.p + 1) / 2, p->shape.p + 1};
+    const int64_t buffer_sizes[] = {0, (p->shape.p + 1) / 2, p->shape.p + 1};
     int64_t which = (p->shape.m + p->shape.p + p->shape.d) % 3; /* large problems use only one buffer size */
     for (int r = 0; r < 3; r++)
-        if (all_rooms || r == which) check_pair(&v, t, p, rooms[r]);
+        if (all_buffer_sizes || r == which) check_pair(&v, t, p, buffer_sizes[r]);
     check_diagonal(&v, t, p);
-    if (all_rooms && mrc_kernel_is_stationary(&p->kernel) && !mrc_kernel_is_callback(&p->kernel))
+    if (all_buffer_sizes && mrc_kernel_is_stationary(&p->kernel) && !mrc_kernel_is_callback(&p->kernel))
         check_sums(&v, t, p, bits);
     if (p->kernel.id == MRC_KERNEL_LAPLACE_L1 || p->kernel.id == MRC_KERNEL_EXPPOWER_L1) check_signs(&v, t, p, bits);
     /* Run once for each norm and set of points: the search depends on the kernel only through its norm. */
     if (p->kernel.id == MRC_KERNEL_GAUSSIAN || p->kernel.id == MRC_KERNEL_LAPLACE_L1 ||
-        (p->kernel.id == MRC_KERNEL_LPQ && all_rooms)) { /* general powers are slow to check */
+        (p->kernel.id == MRC_KERNEL_LPQ && all_buffer_sizes)) { /* general powers are slow to check */
         check_nearest(&v, t, p, false, bits);
         check_nearest(&v, t, p, true, bits);
     }

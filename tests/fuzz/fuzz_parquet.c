@@ -10,12 +10,12 @@
 /* Decompress the bytes as a page of each codec. */
 static void unpack(const uint8_t *data, size_t size, const mrc_input *input)
 {
-    enum { ROOM = 1 << 12 };
+    enum { CAPACITY = 1 << 12 };
     const mrc_page_place place = {.input = input, .name = "input", .name_length = 5};
-    uint8_t *out = malloc(ROOM);
+    uint8_t *out = malloc(CAPACITY);
     if (!out) abort();
     for (int64_t codec = 0; codec < 8; codec++)
-        if (mrc_page_unpack(&place, codec, data, (int64_t)size, out, ROOM) != MERCER_OK) input->budget->used = 0;
+        if (mrc_page_unpack(&place, codec, data, (int64_t)size, out, CAPACITY) != MERCER_OK) input->budget->used = 0;
     free(out);
 }
 

@@ -250,11 +250,11 @@ class Failures(Local):
         self.good(*self.TRAIN, *on(3))
 
     def test_a_full_disk(self):
-        def little_room():
+        def little_memory():
             signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
             resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192))
 
-        result = self.run_program(*self.TRAIN, *on(2), preexec_fn=little_room, restore_signals=False)
+        result = self.run_program(*self.TRAIN, *on(2), preexec_fn=little_memory, restore_signals=False)
         self.assertEqual(result.returncode, 74, result.stderr)
         self.assertEqual(result.stderr.count(b"mercer: "), 1, result.stderr)
         self.assertEqual([name for name in os.listdir(self.folder) if "m.safetensors" in name], [])

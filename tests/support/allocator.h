@@ -35,11 +35,11 @@ static inline void *test_allocate(void *user, size_t bytes, size_t alignment)
     if (self->fail_at && (self->requests == self->fail_at || (self->fail_after && self->requests > self->fail_at)))
         return NULL;
     size_t unit = alignment < TEST_BLOCK_BYTES ? TEST_BLOCK_BYTES : alignment;
-    size_t room = (bytes + unit) / unit * unit; /* at least one byte more than requested, for the mark */
-    unsigned char *base = room > bytes ? aligned_alloc(unit, unit + room) : NULL;
+    size_t size = (bytes + unit) / unit * unit; /* at least one byte more than requested, for the mark */
+    unsigned char *base = size > bytes ? aligned_alloc(unit, unit + size) : NULL;
     if (!base) return NULL;
-    memset(base + unit, TEST_MARK, room); /* neither zero nor a valid number: reveals the use of uninitialized memory */
-    ((test_block *)(void *)(base + unit))[-1] = (test_block){base, base + unit + bytes, room - bytes};
+    memset(base + unit, TEST_MARK, size); /* neither zero nor a valid number: reveals the use of uninitialized memory */
+    ((test_block *)(void *)(base + unit))[-1] = (test_block){base, base + unit + bytes, size - bytes};
     self->live++;
     return base + unit;
 }

@@ -151,7 +151,7 @@ static void test_columns_without_names(void **state)
 /* ---- Columns in memory ------------------------------------------------------------------------------------------- */
 
 static const char *texts[ROWS + 1];
-static char room[ROWS + 1][32];
+static char buffer[ROWS + 1][32];
 static int32_t codes[ROWS];
 static double values[ROWS];
 
@@ -168,8 +168,8 @@ static mercer_status make(mercer_dataset **out, const char *kind, const char *sc
 static void set_texts(const char *format, const char *bad)
 {
     for (int i = 0; i < ROWS; i++) {
-        snprintf(room[i], sizeof room[i], format, i % 28 + 1);
-        texts[i] = room[i];
+        snprintf(buffer[i], sizeof buffer[i], format, i % 28 + 1);
+        texts[i] = buffer[i];
         codes[i] = ROWS - 1 - i;
         values[i] = i * 7 % 11;
     }
@@ -201,8 +201,8 @@ static void test_text_in_memory(void **state)
     assert_non_null(strstr(about(data).schema, "\"notation\":\"m/d/Y\""));
     mercer_dataset_free(data);
     set_texts("%02d/01/2020", NULL);
-    for (int i = 0; i < ROWS; i++) texts[i] = room[i % 12];
-    texts[ROWS] = room[0];
+    for (int i = 0; i < ROWS; i++) texts[i] = buffer[i % 12];
+    texts[ROWS] = buffer[0];
     refuse_text("column 'c'");
     set_texts("$%d.50", "NA"); /* NA counts as a missing value among numbers */
     assert_succeeds(context, make(&data, "text", NULL));
@@ -241,7 +241,7 @@ static void test_new_tables_in_memory(void **state)
     (void)state;
     mercer_dataset *data, *again;
     set_texts("w%d", NULL);
-    for (int i = 0; i < ROWS; i++) texts[i] = room[i % 3];
+    for (int i = 0; i < ROWS; i++) texts[i] = buffer[i % 3];
     assert_succeeds(context, make(&data, "text", NULL));
     assert_int_equal(count_warnings(), 0);
     codes[3] = ROWS;

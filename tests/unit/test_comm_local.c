@@ -62,11 +62,11 @@ static void test_pieces_of_all_sizes(void **state)
 static int send_what_nobody_expects(mrc_comm *comm, mercer_context *context, void *user)
 {
     (void)user;
-    char data[16] = "", room[8];
+    char data[16] = "", buffer[8];
     mrc_piece send[MOST] = {{0}}, receive[MOST] = {{0}};
     for (int r = 0; r < comm->ranks; r++) {
         send[r] = (mrc_piece){data, comm->rank == 1 ? 16 : 8};
-        receive[r] = (mrc_piece){room, 8};
+        receive[r] = (mrc_piece){buffer, 8};
     }
     mercer_status status = mrc_comm_exchange(comm, send, receive);
     if (comm->rank == 1) return status != MERCER_OK; /* rank 1 received the size that it expected */
@@ -188,7 +188,7 @@ static int64_t fake_free_memory(mrc_backend *backend)
 
 /* Ranks 0 and 2 share a device of 80 GiB; rank 1 has its own, with 30 GiB (way 0) or 50 GiB (other ways). The smallest
    share of any rank counts; way 2 computes in host memory. */
-static int ask_for_room(mrc_comm *comm, mercer_context *context, void *user)
+static int ask_for_memory(mrc_comm *comm, mercer_context *context, void *user)
 {
     static const mrc_backend_ops ops = {.capabilities = fake_capabilities, .free_memory = fake_free_memory};
     const int way = *(const int *)user;
@@ -204,7 +204,7 @@ static int ask_for_room(mrc_comm *comm, mercer_context *context, void *user)
 static void test_devices_are_counted_once(void **state)
 {
     (void)state;
-    for (int way = 0; way < 3; way++) with_ranks(3, 0, ask_for_room, &way);
+    for (int way = 0; way < 3; way++) with_ranks(3, 0, ask_for_memory, &way);
 }
 
 /* ---- Ranks that fail ---------------------------------------------------------------------------------------- */

@@ -399,15 +399,15 @@ static void test_efforts(void **state)
         }
 }
 
-static size_t save(mercer_model *model, unsigned char *bytes, size_t room)
+static size_t save(mercer_model *model, unsigned char *bytes, size_t capacity)
 {
     const char *path = in_folder("model.safetensors");
     assert_succeeds(context, mercer_model_save(model, path, NULL));
     FILE *file = fopen(path, "rb");
     assert_non_null(file);
-    size_t size = fread(bytes, 1, room, file);
+    size_t size = fread(bytes, 1, capacity, file);
     fclose(file);
-    assert_in_range(size, 1000, room - 1);
+    assert_in_range(size, 1000, capacity - 1);
     return size;
 }
 

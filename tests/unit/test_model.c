@@ -347,7 +347,7 @@ static void test_device(void **state)
             mercer_status gone = mrc_model_predict(model, &p, &x);
             refuse_copy = 0;
             ops.alloc = refuse_alloc;
-            mercer_status room = kind == 0 && way == 0 ? mrc_model_upload(model) : MERCER_OK;
+            mercer_status upload = kind == 0 && way == 0 ? mrc_model_upload(model) : MERCER_OK;
             bool placed = model->placed.z.data != NULL;
             ops.alloc = own->ops->alloc;
             mrc_model_drop_device_copy(model);
@@ -356,7 +356,7 @@ static void test_device(void **state)
             assert_succeeds(context, again);
             assert_succeeds(context, changed);
             assert_fails(context, gone, MERCER_ERROR_INTERNAL, "");
-            assert_succeeds(context, room);
+            assert_succeeds(context, upload);
             assert_that(sent && !placed && renewed == 1, "kind %d, way %d: %d copies more", kind, way, (int)renewed);
             for (int64_t i = 0; i < N * C; i++)
                 assert_that(fabs(mrc_load(&f, i / C, i % C) - mrc_load(&wanted, i / C, i % C)) < 1e-5,

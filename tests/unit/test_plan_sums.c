@@ -227,7 +227,7 @@ static mrc_capabilities device_capabilities(const mrc_backend *backend, bool hal
                               .cached_size = 6};
 }
 
-static int64_t device_room(mrc_backend *backend)
+static int64_t device_memory(mrc_backend *backend)
 {
     (void)backend;
     return (int64_t)3 << 30;
@@ -242,11 +242,11 @@ static void test_device(void **state)
     mrc_plan_request request = made_request(&options);
     mrc_backend *own = context->backend, fake = *own;
     mrc_backend_ops ops = *own->ops;
-    ops.free_memory = device_room, ops.capabilities = device_capabilities, ops.work_bytes = device_work;
+    ops.free_memory = device_memory, ops.capabilities = device_capabilities, ops.work_bytes = device_work;
     fake.ops = &ops;
     made_caching.block = 0, made_cost.set_up.set_up = (mrc_bytes){0, 0};
     request.norm = 1;
-    request.machine.backend = &fake, request.machine.free_memory = device_room(&fake);
+    request.machine.backend = &fake, request.machine.free_memory = device_memory(&fake);
     assert_succeeds(context, plan_made(&plan, &request));
     mrc_planner first = seen;
     request.real = MERCER_F64;

@@ -167,7 +167,7 @@ static void test_rejected_arguments(void **state)
 /* ---- The temporary file itself ---------------------------------------------------------------------------------- */
 
 static mrc_system true_system;
-static int room_left;
+static int free_space;
 
 static ssize_t write_nothing(int descriptor, const void *data, size_t bytes)
 {
@@ -175,10 +175,10 @@ static ssize_t write_nothing(int descriptor, const void *data, size_t bytes)
     return 0;
 }
 
-static int little_room(int descriptor, struct statvfs *out)
+static int little_space(int descriptor, struct statvfs *out)
 {
     true_system.fstatvfs(descriptor, out);
-    out->f_bavail = (fsblkcnt_t)room_left, out->f_frsize = 1;
+    out->f_bavail = (fsblkcnt_t)free_space, out->f_frsize = 1;
     return 0;
 }
 
@@ -207,11 +207,11 @@ static void test_file(void **state)
     for (int way = 0; way < 3; way++) { /* write accepts no byte; a tenth of the data fits; one more byte fits */
         assert_succeeds(context, mrc_spill_open(&spill, context));
         assert_succeeds(context, mrc_spill_write(&spill, bytes, MIB));
-        room_left = MIB / 10 + (way == 2);
+        free_space = MIB / 10 + (way == 2);
         if (way == 0)
             mrc_sys.write = write_nothing;
         else
-            mrc_sys.fstatvfs = little_room;
+            mrc_sys.fstatvfs = little_space;
         mercer_status status = mrc_spill_write(&spill, bytes, MIB);
         mrc_sys = true_system;
         mrc_spill_close(&spill);

@@ -117,18 +117,18 @@ static void check_shares(job *self, int64_t count)
 {
     for (int r = 0; r < self->ranks; r++) {
         const mrc_temporary_centers *own = &self->rank[r].temporary;
-        int64_t first, rows, have, expected = 0, room = 0;
+        int64_t first, rows, have, expected = 0, total = 0;
         for (int i = 0; i < own->centers->shards; i++) {
             mrc_share(count, SHARDS, own->centers->first_shard + i, &first, &rows);
             expected += rows;
             mrc_share(own->most, SHARDS, own->centers->first_shard + i, &first, &rows);
-            room += rows;
+            total += rows;
         }
         mrc_temporary_centers_rows(own, &first, &have);
         assert_int_equal(have, expected);
         assert_int_equal(own->points.rows, own->weights.rows);
-        assert_true(own->points.rows >= room);
-        assert_true(own->points.rows <= room + 4 * own->centers->shards); /* each shard begins at a multiple of 4 */
+        assert_true(own->points.rows >= total);
+        assert_true(own->points.rows <= total + 4 * own->centers->shards); /* each shard begins at a multiple of 4 */
     }
 }
 
