@@ -244,10 +244,10 @@ static bool run(const shape &s)
     CHECK(cudaMemsetAsync(sums, 0xff, units * s.m * columns * 4, stream));
     CHECK(cudaGetLastError());
     int *overflow = device<int>(1);
-    auto pack = [&](void *from, int64_t rows, char *to, float *norms, int64_t room) {
+    auto pack = [&](void *from, int64_t rows, char *to, float *norms, int64_t capacity) {
         mercer_matrix points = view(from, rows, s.d, s.bytes ? MERCER_U8 : MERCER_F32);
-        CHECK(s.bytes ? mrc_fused_pack_bytes(stream, points, ld, to, (int32_t *)norms, room)
-                      : mrc_fused_pack_half(stream, &kernel, points, NULL, ld, to, norms, room, overflow));
+        CHECK(s.bytes ? mrc_fused_pack_bytes(stream, points, ld, to, (int32_t *)norms, capacity)
+                      : mrc_fused_pack_half(stream, &kernel, points, NULL, ld, to, norms, capacity, overflow));
     };
     pack(x, s.m, px, x_norms, m_padded);
     pack(z, s.p, pz, z_norms, padded);

@@ -92,7 +92,7 @@ typedef struct reader {
     const data *all;
     int64_t next, classes;
     float *targets;
-    int64_t room;
+    int64_t capacity;
     int64_t first, count; /* samples of the previous batch, whose one-hot targets are still set */
 } reader;
 
@@ -109,10 +109,10 @@ static int next(void *user, int64_t most, mercer_batch *batch)
     int64_t left = self->all->x.rows - self->next, m = most < left ? most : left, size = 4;
     if (self->all->x.dtype == MERCER_F16) size = 2;
     if (self->all->x.dtype == MERCER_U8) size = 1;
-    if (m > self->room) {
+    if (m > self->capacity) {
         free(self->targets);
         self->targets = calloc((size_t)(m * self->classes), sizeof *self->targets);
-        self->room = m, self->count = 0;
+        self->capacity = m, self->count = 0;
         if (!self->targets) return 1;
     }
     /* Set only the entries that are 1 in the previous batch to 0: with many classes, clearing all targets takes longer

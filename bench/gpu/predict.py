@@ -43,10 +43,10 @@ def measure(arithmetic, Z, X, W):
     one, cases, bulk = X[:1].copy(), {}, {"host": lambda: model.predict(X)}
     cases["host"] = lambda: model.predict(one)
     if torch:
-        row, room = torch.as_tensor(one, device="cuda"), torch.empty((1, OUTPUTS), device="cuda")
+        row, out = torch.as_tensor(one, device="cuda"), torch.empty((1, OUTPUTS), device="cuda")
         there, out = torch.as_tensor(X, device="cuda"), torch.empty((ROWS, OUTPUTS), device="cuda")
         cases["device"] = lambda: model.predict(row)
-        cases["device_out"] = lambda: model.predict(row, out=room)
+        cases["device_out"] = lambda: model.predict(row, out=out)
         bulk["device_out"] = lambda: model.predict(there, out=out)
     for name, call in cases.items():
         tell("predict_latency", median(call, 200), 1, arithmetic=arithmetic, where=name)

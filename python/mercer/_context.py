@@ -154,9 +154,9 @@ class Context:
         needed = C.c_size_t(0)
         with self.lock:
             getattr(L.lib, name)(self.handle, None, 0, needed, what)
-            room = C.create_string_buffer(max(1, needed.value))
-            self.call(name, self.handle, room, len(room), needed, what)
-        return room.value.decode("utf-8", "replace")
+            buffer = C.create_string_buffer(max(1, needed.value))
+            self.call(name, self.handle, buffer, len(buffer), needed, what)
+        return buffer.value.decode("utf-8", "replace")
 
     def info(self) -> dict[str, Any]:
         """Return backend, instruction set, number of threads, and current and peak memory in bytes."""

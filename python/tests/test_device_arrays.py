@@ -92,13 +92,13 @@ def test_gpu_arrays_are_rejected_on_the_cpu():
 def test_out():
     model = mercer.Model("laplace:bandwidth=3", Z, outputs=3)
     model.weights[...] = W
-    room = np.full((300, 6), 7.0)
-    assert model.predict(X, out=room[:, :3]).base is room
+    buffer = np.full((300, 6), 7.0)
+    assert model.predict(X, out=buffer[:, :3]).base is buffer
     # The result in out is double, the returned result float. Bound: rounding in float of sums of 160 terms of at most |w| and
     # of distances over 40 features.
     bound = 2 * (160 + 40) * 2**-24 * np.abs(W).sum(axis=0).max()
-    np.testing.assert_allclose(room[:, :3], model.predict(X), rtol=0, atol=bound)
-    assert (room[:, 3:] == 7).all()
+    np.testing.assert_allclose(buffer[:, :3], model.predict(X), rtol=0, atol=bound)
+    assert (buffer[:, 3:] == 7).all()
     with pytest.raises(ValueError, match=r"out .*\(300, 3\)"):
         model.predict(X, out=np.empty((3, 3)))
     with pytest.raises(TypeError, match="float32 or float64"):

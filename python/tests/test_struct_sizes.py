@@ -26,8 +26,8 @@ class Things:
         self.trainer = mercer.Trainer(self.model)
         self.data = mercer.Dataset.synthesize("spirals", 10)
         self.context = self.model.context.handle
-        self.points, self.room = A.view(Z), np.empty((2, 2))
-        self.two = A.view(self.room)
+        self.points, self.scratch = A.view(Z), np.empty((2, 2))
+        self.two = A.view(self.scratch)
         self.out = C.c_void_p()
         self.shape = L.mercer_shape(samples=10, centers=4, features=2, outputs=1)
         self.plan = L.mercer_plan()
