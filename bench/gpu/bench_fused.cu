@@ -215,7 +215,7 @@ static void time_kept(cudaStream_t stream, const shape &s, mrc_fused_job &job, F
     job.kept = NULL, job.kept_columns = 0;
 }
 
-static bool run(const shape &s)
+static bool check_and_time(const shape &s)
 {
     cudaStream_t stream;
     CHECK(cudaStreamCreate(&stream));
@@ -339,9 +339,9 @@ int main(int argc, char **argv)
     };
     bool good = true;
     bool only_check = argc > 1 && strcmp(argv[1], "--check") == 0;
-    for (const shape &s : checks) good = run(s) && good;
+    for (const shape &s : checks) good = check_and_time(s) && good;
     if (!only_check)
-        for (const shape &s : shapes) good = run(s) && good;
+        for (const shape &s : shapes) good = check_and_time(s) && good;
     printf("%s\n", good ? "all good" : "FAILED");
     return good ? 0 : 1;
 }

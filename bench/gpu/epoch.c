@@ -174,7 +174,7 @@ static double accuracy(mercer_context *context, mercer_model *model, const data 
     return (double)right / (double)test->x.rows;
 }
 
-static void run(const setup *s)
+static void measure_epochs(const setup *s)
 {
     mercer_context_options options = MERCER_INIT(mercer_context_options);
     mercer_context *context;
@@ -279,6 +279,6 @@ int main(int argc, char **argv)
         fprintf(stderr, "epoch: '%s' is not understood; see the top of bench/gpu/epoch.c\n", argv[i]);
         return 2;
     }
-    run(&s);
+    measure_epochs(&s);
     return 0;
 }

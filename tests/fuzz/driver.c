@@ -143,7 +143,7 @@ static size_t change(uint8_t *data, size_t size, dice *random)
 }
 
 /* Run the target on a copy in a buffer of exactly that size, so that a sanitizer detects reads past its end. */
-static void run(const uint8_t *data, size_t size)
+static void run_target(const uint8_t *data, size_t size)
 {
     uint8_t *exact = malloc(size ? size : 1);
     if (!exact) exit(1);
@@ -161,7 +161,7 @@ int main(int count, char **arguments)
     }
     long first = count > 3 ? strtol(arguments[3], NULL, 10) : 0, end = first + strtol(arguments[2], NULL, 10);
     load_seeds(arguments[1]);
-    for (int i = 0; i < seed_count; i++) run(seeds[i].data, seeds[i].size);
+    for (int i = 0; i < seed_count; i++) run_target(seeds[i].data, seeds[i].size);
     for (long k = first; k < end; k++) {
         dice random = {.rng = {(uint64_t)k, 77}};
         const seed *from = &seeds[throw_below(&random, (size_t)seed_count)];
@@ -169,7 +169,7 @@ int main(int count, char **arguments)
         memcpy(data, from->data, size);
         for (size_t changes = 1 + throw_below(&random, 6); changes > 0; changes--) size = change(data, size, &random);
         if (getenv("FUZZ_TRACE")) fprintf(stderr, "%ld\n", k);
-        run(data, size);
+        run_target(data, size);
     }
     for (int i = 0; i < seed_count; i++) free(seeds[i].data);
     return 0;

@@ -155,7 +155,7 @@ static char buffer[ROWS + 1][32];
 static int32_t codes[ROWS];
 static double values[ROWS];
 
-static mercer_status make(mercer_dataset **out, const char *kind, const char *schema)
+static mercer_status create_dataset(mercer_dataset **out, const char *kind, const char *schema)
 {
     const mercer_table_column columns[] = {{"c", kind, .codes = codes, .words = texts, .word_count = ROWS + 1},
                                            {"a", "number", .values = values}};
@@ -180,7 +180,7 @@ static void set_texts(const char *format, const char *bad)
 static void refuse_text(const char *part)
 {
     mercer_dataset *data = NULL;
-    assert_fails(context, make(&data, "text", NULL), MERCER_ERROR_DATA, part);
+    assert_fails(context, create_dataset(&data, "text", NULL), MERCER_ERROR_DATA, part);
     assert_true(strncmp(mercer_last_error(context), "column 'c'", 10) == 0);
 }
 
@@ -190,14 +190,14 @@ static void test_text_in_memory(void **state)
     mercer_dataset *data;
     set_texts("2020-01-%02d", "2020-02-30");
     refuse_text("column 'c', row 17: '2020-02-30'*date*39 of 40");
-    assert_succeeds(context, make(&data, "category", NULL)); /* a category column accepts such strings */
+    assert_succeeds(context, create_dataset(&data, "category", NULL)); /* a category column accepts such strings */
     assert_true(about(data).features > 20);
     mercer_dataset_free(data);
     set_texts("%d", "-");
     refuse_text("column 'c', row 17: '-'*number*39 of 40");
     set_texts("01/%02d/2020", NULL);
     texts[ROWS] = "02/01/2020";
-    assert_succeeds(context, make(&data, "text", NULL));
+    assert_succeeds(context, create_dataset(&data, "text", NULL));
     assert_non_null(strstr(about(data).schema, "\"notation\":\"m/d/Y\""));
     mercer_dataset_free(data);
     set_texts("%02d/01/2020", NULL);
@@ -205,7 +205,7 @@ static void test_text_in_memory(void **state)
     texts[ROWS] = buffer[0];
     refuse_text("column 'c'");
     set_texts("$%d.50", "NA"); /* NA counts as a missing value among numbers */
-    assert_succeeds(context, make(&data, "text", NULL));
+    assert_succeeds(context, create_dataset(&data, "text", NULL));
     assert_non_null(strstr(about(data).schema, "\"notation\":\"$1,234.5\""));
     assert_non_null(strstr(about(data).schema, "\"missing\":1"));
     mercer_dataset_free(data);
@@ -218,19 +218,19 @@ static void test_whole_numbers_as_text(void **state)
     mercer_dataset *data;
     set_texts("%d", NULL);
     texts[ROWS] = "5";
-    assert_succeeds(context, make(&data, "text", NULL));
+    assert_succeeds(context, create_dataset(&data, "text", NULL));
     assert_non_null(strstr(about(data).schema, "\"category\""));
     mercer_dataset_free(data);
     assert_warned("c", "column 'c'*text");
     set_texts("00%d", NULL);
     texts[ROWS] = "5";
-    assert_succeeds(context, make(&data, "text", NULL));
+    assert_succeeds(context, create_dataset(&data, "text", NULL));
     assert_non_null(strstr(about(data).schema, "\"category\""));
     assert_int_equal(count_warnings(), 0);
     mercer_dataset_free(data);
     set_texts("%d.5", NULL);
     texts[ROWS] = "5";
-    assert_succeeds(context, make(&data, "text", NULL));
+    assert_succeeds(context, create_dataset(&data, "text", NULL));
     assert_null(about(data).schema); /* no schema: the strings are plain numbers */
     assert_int_equal(count_warnings(), 0);
     mercer_dataset_free(data);
@@ -242,16 +242,16 @@ static void test_new_tables_in_memory(void **state)
     mercer_dataset *data, *again;
     set_texts("w%d", NULL);
     for (int i = 0; i < ROWS; i++) texts[i] = buffer[i % 3];
-    assert_succeeds(context, make(&data, "text", NULL));
+    assert_succeeds(context, create_dataset(&data, "text", NULL));
     assert_int_equal(count_warnings(), 0);
     codes[3] = ROWS;
     texts[ROWS] = "astronaut";
-    assert_succeeds(context, make(&again, "text", about(data).schema));
+    assert_succeeds(context, create_dataset(&again, "text", about(data).schema));
     assert_warned("c", "column 'c': 1*category*('astronaut')");
     assert_int_equal(count_warnings(), 1);
     mercer_dataset_free(again);
     codes[5] = ROWS, codes[6] = -1, values[2] = (double)NAN;
-    assert_succeeds(context, make(&again, "text", about(data).schema));
+    assert_succeeds(context, create_dataset(&again, "text", about(data).schema));
     assert_warned("c", "column 'c': 2*category*'astronaut'");
     assert_warned("c", "column 'c': 1*missing*unknown");
     assert_warned("a", "column 'a': 1*missing*filled");

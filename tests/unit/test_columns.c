@@ -287,7 +287,8 @@ static const double day[] = {8766, 8948, 9132, 8766}, number[] = {1, (double)NAN
 static const char *const words[] = {"red", "blue"}, *const others[] = {"blue", "green"};
 static const int32_t codes[] = {0, 1, 0, -1};
 
-static mercer_status make(mercer_dataset **out, const mercer_table_column *columns, int64_t count, const char *schema)
+static mercer_status create_dataset(mercer_dataset **out, const mercer_table_column *columns, int64_t count,
+                                    const char *schema)
 {
     return mercer_dataset_from_columns(out, context, columns, count, 4, schema);
 }
@@ -296,7 +297,7 @@ static void refuse_column(const mercer_table_column *column, const char *schema,
 {
     mercer_dataset *made = NULL;
     int64_t live = allocator.live;
-    assert_fails(context, make(&made, column, 1, schema), status, part);
+    assert_fails(context, create_dataset(&made, column, 1, schema), status, part);
     assert_true(made == NULL && allocator.live == live);
 }
 
@@ -314,7 +315,7 @@ static void test_columns_in_memory(void **state)
         NULL);
     options.task = MERCER_TASK_UNLABELED;
     mercer_dataset *file = open_with(&options), *made = NULL, *again = NULL;
-    assert_succeeds(context, make(&made, columns, 4, NULL));
+    assert_succeeds(context, create_dataset(&made, columns, 4, NULL));
     assert_string_equal(about(made).schema, about(file).schema);
     assert_feature_names(made, "a|a missing|b=blue|b=red|b missing|when|when sine|when cosine|ok");
     mercer_matrix x = mercer_dataset_samples(file), z = mercer_dataset_samples(made);
@@ -325,7 +326,7 @@ static void test_columns_in_memory(void **state)
     static const double tens[] = {10, 20, 10, (double)NAN};
     const mercer_table_column shuffled[] = {
         columns[3], {"new", "number", .values = number}, columns[2], columns[0], columns[1]};
-    assert_succeeds(context, make(&again, shuffled, 5, about(file).schema));
+    assert_succeeds(context, create_dataset(&again, shuffled, 5, about(file).schema));
     assert_memory_equal(mercer_dataset_samples(again).data, x.data, (size_t)(x.rows * x.cols) * sizeof(float));
     mercer_dataset_free(again);
     const mercer_table_column fresh[] = {{"k", "category", .codes = codes, .words = others, .word_count = 2}};
@@ -336,18 +337,18 @@ static void test_columns_in_memory(void **state)
     for (int other = 0; other < 2; other++) {
         char text[sizeof closed + 20];
         snprintf(text, sizeof text, closed, other ? "\"other\":true," : "");
-        assert_succeeds(context, make(&again, fresh, 1, text)); /* blue, green, blue, missing */
+        assert_succeeds(context, create_dataset(&again, fresh, 1, text)); /* blue, green, blue, missing */
         assert_samples(again, 4, 2 + other,
                        other ? (double[]){0, 1, 0, 0, 0, 1, 0, 1, 0, 0, 0, 0} : (double[]){0, 1, 0, 0, 0, 1, 0, 0});
         mercer_dataset_free(again);
-        assert_succeeds(context, make(&again, printed, 1, text)); /* 10, 20, 10, missing */
+        assert_succeeds(context, create_dataset(&again, printed, 1, text)); /* 10, 20, 10, missing */
         assert_samples(again, 4, 2 + other,
                        other ? (double[]){1, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0} : (double[]){1, 0, 0, 0, 1, 0, 0, 0});
         mercer_dataset_free(again);
     }
     /* Without names, a table of numbers only needs no schema; with a schema, columns match by position. */
     const mercer_table_column plain[] = {{.kind = "number", .values = day}, {.kind = "number", .values = truth}};
-    assert_succeeds(context, make(&again, plain, 2, NULL));
+    assert_succeeds(context, create_dataset(&again, plain, 2, NULL));
     assert_null(about(again).schema);
     assert_null(about(again).feature_names);
     assert_samples(again, 4, 2, (double[]){8766, 1, 8948, 0, 9132, 1, 8766, 1});
@@ -411,7 +412,7 @@ static void test_columns_without_memory(void **state)
             mercer_dataset *made = NULL;
             int64_t live = allocator.live;
             allocator.fail_at = allocator.requests + n;
-            status = make(&made, columns, 4, with ? given : NULL);
+            status = create_dataset(&made, columns, 4, with ? given : NULL);
             allocator.fail_at = 0;
             assert_true(status == MERCER_ERROR_MEMORY ? !made : status == MERCER_OK && n > 8);
             mercer_dataset_free(made);

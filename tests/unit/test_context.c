@@ -12,7 +12,7 @@
 
 #define OPTIONS(name) mercer_context_options name = MERCER_INIT(mercer_context_options)
 
-static mercer_context *create(const mercer_context_options *options)
+static mercer_context *create_context(const mercer_context_options *options)
 {
     mercer_context *context = NULL;
     assert_succeeds(NULL, mercer_context_create(&context, options));
@@ -41,7 +41,7 @@ static mercer_context_info query(mercer_context *context)
 static void test_defaults(void **state)
 {
     (void)state;
-    mercer_context *context = create(NULL);
+    mercer_context *context = create_context(NULL);
     mercer_context_info info = query(context);
     assert_string_equal(info.backend, "cpu");
     assert_string_equal(info.isa, mrc_isa_name(mrc_isa_best()));
@@ -109,12 +109,12 @@ static void test_struct_sizes(void **state)
     options.threads = 3;
     options.backend = (const char *)(uintptr_t)1; /* not a valid pointer: reading it would crash */
     options.isa = (const char *)(uintptr_t)1;
-    mercer_context *context = create(&options);
+    mercer_context *context = create_context(&options);
     assert_int_equal(query(context).threads, 3);
     assert_string_equal(query(context).backend, "cpu");
     mercer_context_free(context);
     options.struct_size = sizeof(size_t);
-    context = create(&options);
+    context = create_context(&options);
     assert_int_equal(query(context).threads, mrc_processors());
     mercer_context_free(context);
 
@@ -125,7 +125,7 @@ static void test_struct_sizes(void **state)
     } newer = {.known = MERCER_INIT(mercer_context_options)};
     newer.known.struct_size = sizeof newer;
     newer.known.threads = 2;
-    context = create(&newer.known);
+    context = create_context(&newer.known);
     assert_int_equal(query(context).threads, 2);
     mercer_context_free(context);
     newer.unknown[39] = 1;
@@ -168,7 +168,7 @@ static void test_isa_levels(void **state)
             refuse(&options, MERCER_ERROR_UNSUPPORTED, options.isa, mrc_isa_name(best));
             continue;
         }
-        mercer_context *context = create(&options);
+        mercer_context *context = create_context(&options);
         assert_string_equal(query(context).isa, options.isa);
         mercer_context_free(context);
     }
@@ -179,19 +179,19 @@ static void test_isa_from_environment(void **state)
     (void)state;
     OPTIONS(options);
     setenv("MERCER_ISA", "scalar", 1);
-    mercer_context *context = create(&options);
+    mercer_context *context = create_context(&options);
     assert_string_equal(query(context).isa, "scalar");
     mercer_context_free(context);
     setenv("MERCER_ISA", "fastest", 1);
     refuse(&options, MERCER_ERROR_ARGUMENT, "MERCER_ISA", mrc_isa_names());
     refuse(NULL, MERCER_ERROR_ARGUMENT, "'fastest'", mrc_isa_names());
     options.isa = mrc_isa_name(mrc_isa_best()); /* an option overrides the environment variable */
-    context = create(&options);
+    context = create_context(&options);
     assert_string_equal(query(context).isa, options.isa);
     mercer_context_free(context);
     options.isa = NULL;
     setenv("MERCER_ISA", "", 1); /* empty counts as not set */
-    context = create(&options);
+    context = create_context(&options);
     assert_string_equal(query(context).isa, mrc_isa_name(mrc_isa_best()));
     mercer_context_free(context);
     unsetenv("MERCER_ISA");
@@ -211,7 +211,7 @@ static void test_backends(void **state)
         OPTIONS(options);
         options.backend = names[i];
         options.threads = 1;
-        mercer_context *context = create(&options);
+        mercer_context *context = create_context(&options);
         assert_string_equal(query(context).backend, names[i]);
         assert_int_equal(query(context).threads, 1);
         mercer_context_free(context);
@@ -237,7 +237,7 @@ static void test_custom_allocator(void **state)
     test_allocator counter = {0};
     OPTIONS(options);
     options.allocator = test_allocator_table(&counter);
-    mercer_context *context = create(&options);
+    mercer_context *context = create_context(&options);
     assert_true(counter.live > 0);
     int64_t made = counter.requests;
     assert_succeeds(context, small_product(context));
@@ -271,7 +271,7 @@ static void test_log(void **state)
     log_lines lines = {0};
     OPTIONS(options);
     options.log = take_line, options.log_user = &lines, options.log_level = MERCER_LOG_DEBUG;
-    mercer_context *context = create(&options);
+    mercer_context *context = create_context(&options);
     assert_true(lines.count[MERCER_LOG_INFO] > 0); /* the context logs its selections */
     assert_true(mentions(lines.last, "cpu"));
     mercer_kernel kernel;
@@ -282,7 +282,7 @@ static void test_log(void **state)
 
     lines = (log_lines){0};
     options.log_level = (mercer_log_level)0; /* warnings and errors only */
-    context = create(&options);
+    context = create_context(&options);
     assert_int_equal(mercer_kernel_parse(&kernel, context, "nonsense"), MERCER_ERROR_KERNEL);
     assert_int_equal(lines.count[MERCER_LOG_INFO] + lines.count[MERCER_LOG_DEBUG], 0);
     mercer_context_free(context);
@@ -291,7 +291,7 @@ static void test_log(void **state)
 static void test_query(void **state)
 {
     (void)state;
-    mercer_context *context = create(NULL);
+    mercer_context *context = create_context(NULL);
     mercer_context_info info = {.struct_size = sizeof info};
     assert_fails(NULL, mercer_context_query(NULL, &info), MERCER_ERROR_ARGUMENT, "context");
     assert_fails(context, mercer_context_query(context, NULL), MERCER_ERROR_ARGUMENT, "info");
@@ -322,13 +322,13 @@ static void test_deferred(void **state)
     (void)state;
     OPTIONS(options);
     options.deferred = 1;
-    mercer_context *context = create(&options); /* the cpu backend needs no thread */
+    mercer_context *context = create_context(&options); /* the cpu backend needs no thread */
     assert_string_equal(query(context).backend, "cpu");
     mercer_context_free(context);
 
     char name[] = "reference";
     options.backend = name;
-    context = create(&options);
+    context = create_context(&options);
     name[0] = '?';               /* the caller may change the text after creation */
     mercer_dataset *data = NULL; /* opening a dataset does not wait */
     assert_succeeds(context, mercer_dataset_synthesize(&data, context, "spirals", 0, 10, 1));
@@ -342,9 +342,9 @@ static void test_deferred(void **state)
     mercer_context_free(context);
 
     options.backend = "reference";
-    mercer_context_free(create(&options)); /* freed before a call needs the backend */
-    options.backend = "reference:second";  /* every call that needs the backend fails */
-    context = create(&options);
+    mercer_context_free(create_context(&options)); /* freed before a call needs the backend */
+    options.backend = "reference:second";          /* every call that needs the backend fails */
+    context = create_context(&options);
     mercer_context_info info = MERCER_INIT(mercer_context_info);
     for (int time = 0; time < 2; time++)
         assert_fails(context, mercer_context_query(context, &info), MERCER_ERROR_ARGUMENT, "device");
@@ -370,7 +370,7 @@ static void *fail_elsewhere(void *argument)
 static void test_errors_of_threads_and_contexts(void **state)
 {
     (void)state;
-    mercer_context *one = create(NULL), *two = create(NULL);
+    mercer_context *one = create_context(NULL), *two = create_context(NULL);
     mercer_kernel kernel;
     mercer_kernel_parse(&kernel, one, "first");
     mercer_kernel_parse(&kernel, two, "second");
@@ -403,7 +403,7 @@ static void test_warnings(void **state)
     const char *field = NULL;
     OPTIONS(options);
     options.log = count_lines, options.log_user = &lines;
-    mercer_context *context = create(&options);
+    mercer_context *context = create_context(&options);
     assert_null(mercer_warning(context, 0, NULL));
     mrc_warn(context, "age", "%s dropped", "age");
     mrc_warn(context, "", "something else");

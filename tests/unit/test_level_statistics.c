@@ -47,7 +47,7 @@ static void fill(table *self)
     }
 }
 
-static mercer_dataset *make(const table *self, const char *schema)
+static mercer_dataset *create_dataset(const table *self, const char *schema)
 {
     static const char *const classes[] = {"x", "y", "z"};
     mercer_table_column columns[] = {
@@ -123,7 +123,7 @@ static double formula(const table *self, int level, int k)
 static void check_new_rows(const table *self, const mercer_dataset *data, int count)
 {
     double largest = 0;
-    mercer_dataset *again = make(self, about(data).schema);
+    mercer_dataset *again = create_dataset(self, about(data).schema);
     assert_int_equal(again->features, FIRST + count + 1);
     for (int i = 0; i < ROWS; i++)
         for (int k = 0; k < count; k++) {
@@ -140,13 +140,13 @@ static void test_formula(void **state)
     (void)state;
     table one;
     fill(&one);
-    mercer_dataset *data = make(&one, NULL);
+    mercer_dataset *data = create_dataset(&one, NULL);
     assert_string_equal(data->feature_names[FIRST], "w missing");
     assert_string_equal(data->feature_names[FIRST + 1], "w target");
     check_new_rows(&one, data, 1);
     mercer_dataset_free(data);
     one.weighted = true;
-    data = make(&one, NULL);
+    data = create_dataset(&one, NULL);
     check_new_rows(&one, data, 1);
     mercer_dataset_free(data);
 }
@@ -157,12 +157,12 @@ static void test_formula(void **state)
    may change, and some feature of another row must. */
 static void check_folds(table *self)
 {
-    mercer_dataset *before = make(self, NULL);
+    mercer_dataset *before = create_dataset(self, NULL);
     for (int row = 30; row < ROWS; row += 117) {
         double old = self->y[row], changed = 0;
         int32_t label = self->labels[row];
         self->y[row] += 50, self->labels[row] = (label + 1) % CLASSES;
-        mercer_dataset *after = make(self, NULL);
+        mercer_dataset *after = create_dataset(self, NULL);
         self->y[row] = old, self->labels[row] = label;
         for (int i = 0; i < ROWS; i++)
             for (int64_t k = FIRST + 1; k < before->features; k++) {
@@ -204,7 +204,7 @@ static void test_groups_and_times(void **state)
     check_folds(&one);
     one.key = "group";
     for (int i = 0; i < ROWS; i++) one.keys[i] = 1;
-    mercer_dataset *data = make(&one, NULL); /* one group: no row may see another */
+    mercer_dataset *data = create_dataset(&one, NULL); /* one group: no row may see another */
     for (int i = 0; i < ROWS; i++) assert_true(statistic(data, i, 1) == 0);
     mercer_dataset_free(data);
 }
@@ -221,7 +221,7 @@ static void test_equal_rows(void **state)
         int j = ROWS - 1 - i;
         turned.a[i] = one.a[j], turned.codes[i] = one.codes[j], turned.y[i] = one.y[j];
     }
-    mercer_dataset *data = make(&one, NULL), *other = make(&turned, NULL);
+    mercer_dataset *data = create_dataset(&one, NULL), *other = create_dataset(&turned, NULL);
     int64_t last = data->features - 1;
     double largest = 0;
     for (int i = 0; i < ROWS; i++) {
@@ -251,9 +251,9 @@ static void test_classes(void **state)
                 int other = order[k];
                 order[k] = order[l], order[l] = other;
             }
-    mercer_dataset *data = make(&one, NULL);
+    mercer_dataset *data = create_dataset(&one, NULL);
     assert_string_equal(data->feature_names[FIRST + 3], "w target 3");
-    mercer_dataset *again = make(&one, about(data).schema);
+    mercer_dataset *again = create_dataset(&one, about(data).schema);
     for (int i = 0; i < ROWS; i++)
         for (int k = 0; k < CLASSES; k++)
             assert_near(statistic(again, i, k + 1), is_listed(&one, i) ? formula(&one, one.codes[i], order[k]) : 0);
@@ -270,11 +270,11 @@ static void test_no_effect(void **state)
     table one;
     fill(&one);
     for (int i = 0; i < ROWS; i++) one.codes[i] = i % 150, one.y[i] = 1e6 + (i / 150 % 2 ? 1 : -1);
-    mercer_dataset *data = make(&one, NULL), *again = make(&one, about(data).schema);
+    mercer_dataset *data = create_dataset(&one, NULL), *again = create_dataset(&one, about(data).schema);
     for (int i = 0; i < ROWS; i++) assert_true(mrc_load(&again->x, i, 1 + 150) == 0);
     mercer_dataset_free(data), mercer_dataset_free(again);
     for (int i = 0; i < ROWS; i++) one.y[i] = 1e6 / 3;
-    data = make(&one, NULL);
+    data = create_dataset(&one, NULL);
     for (int i = 0; i < ROWS; i++) assert_true(mrc_load(&data->x, i, 1 + 150) == 0);
     mercer_dataset_free(data);
 }
@@ -294,7 +294,7 @@ static void test_files(void **state)
                                 one.codes[i] < 0 ? "" : one.words[one.codes[i]], one.y[i]);
     mercer_dataset_options options = data_options(text_file("t.csv", text), NULL);
     options.target = "y";
-    mercer_dataset *held = open_with(&options), *columns = make(&one, NULL);
+    mercer_dataset *held = open_with(&options), *columns = create_dataset(&one, NULL);
     options.spill = 1;
     mercer_dataset *spilled = open_with(&options);
     size_t bytes = (size_t)(held->rows * held->features) * sizeof(float);
@@ -376,7 +376,7 @@ static void test_schema_without_values(void **state)
     static const char *const counts[] = {"\"statistics\":1", "\"statistics\":5"};
     table one;
     fill(&one);
-    mercer_dataset *data = make(&one, NULL), *again, *made = NULL;
+    mercer_dataset *data = create_dataset(&one, NULL), *again, *made = NULL;
     const char *schema = about(data).schema, *from = strstr(schema, ",\"values\":["), *to = strchr(from, ']') + 1;
     const char *count = strstr(schema, counts[0]);
     char text[2][MOST_SCHEMA];
@@ -384,7 +384,7 @@ static void test_schema_without_values(void **state)
     for (int i = 0; i < 2; i++)
         snprintf(text[i], sizeof text[i], "%.*s%s%.*s%s", (int)(count - schema), schema, counts[i],
                  (int)(from - count - (int64_t)strlen(counts[0])), count + strlen(counts[0]), to);
-    again = make(&one, text[0]);
+    again = create_dataset(&one, text[0]);
     assert_string_equal(about(again).schema, schema);
     mercer_table_column columns[] = {
         {.name = "a", .kind = "number", .values = one.a},

@@ -177,7 +177,7 @@ static void open_search(search *self, mercer_context *by, mercer_dataset *data)
                                    .progress_user = self};
 }
 
-static void run(search *self)
+static void run_search(search *self)
 {
     assert_succeeds(self->context, mrc_search_run(&self->task, &self->found));
     assert_true(self->found.report.error >= 0 && isfinite(self->found.report.error) &&
@@ -197,7 +197,7 @@ static double search_error(int64_t rows, extras with)
 {
     search one;
     open_search(&one, context, open_rows(context, rows, with));
-    run(&one);
+    run_search(&one);
     double error = one.found.report.error;
     close_search(&one);
     return error;
@@ -223,7 +223,7 @@ static void run_planted(search *self, mercer_context *by, int stop)
         assert_int_equal(self->steps, stop);
         assert_null(self->found.preprocess);
     }
-    run(self);
+    run_search(self);
 }
 
 /* Noise is 0.01 of a variance of 1.5. The error of the search must be below 0.1, which a kernel with equal weights for
@@ -401,7 +401,7 @@ static void test_given(void **state)
         assert_succeeds(context, mercer_kernel_parse(&kernel, context, kernels[which]));
         assert_succeeds(context, mercer_preprocess_fit(&given, context, "rank", one.data));
         one.task.kernel = &kernel, one.task.preprocess = given, one.task.ridge = 1e-3;
-        run(&one);
+        run_search(&one);
         assert_int_equal(one.found.kernel.id, kernel.id);
         assert_true(one.found.report.ridge == 1e-3 && one.found.report.error < 0.5);
         assert_string_equal(preprocess_info(one.found.preprocess).spec, "rank");
@@ -423,7 +423,7 @@ static void test_given_kernel(void **state)
         const char *text = norm == 1 ? "exppower-l1:bandwidth=1,gamma=0.5" : "exppower:bandwidth=1,gamma=1.9";
         assert_succeeds(context, mercer_kernel_parse(&kernel, context, text));
         one.task.kernel = &kernel;
-        run(&one);
+        run_search(&one);
         assert_int_equal(one.found.kernel.id, kernel.id);
         assert_true(one.found.kernel.gamma == kernel.gamma && one.found.kernel.bandwidth != 1);
         assert_string_equal(preprocess_info(one.found.preprocess).spec, "blend");
@@ -447,7 +447,7 @@ static void test_given_bandwidth(void **state)
         if (which > 0) assert_succeeds(context, mercer_kernel_parse(&kernel, context, kernels[which]));
         one.task.kernel = which > 0 ? &kernel : NULL, one.task.bandwidth = 1.5;
         if (which > 0) one.task.preprocess = given;
-        run(&one);
+        run_search(&one);
         assert_true(one.found.kernel.bandwidth == 1.5);
         assert_that(one.found.report.error < 0.7, "case %d: error %g", which, one.found.report.error);
         mercer_matrix metric = preprocess_info(one.found.preprocess).metric;
@@ -470,7 +470,7 @@ static void test_given_metric(void **state)
     assert_succeeds(context, mercer_preprocess_fit(&given, context, "standardize", one.data));
     set_metric(given, &metric, FEATURES);
     one.task.preprocess = given, one.task.norm_2 = true;
-    run(&one);
+    run_search(&one);
     mercer_matrix before = preprocess_info(given).metric, after = preprocess_info(one.found.preprocess).metric;
     assert_true(before.rows == after.rows && before.cols == after.cols);
     assert_memory_equal(before.data, after.data, FEATURES * sizeof(double));
@@ -493,7 +493,7 @@ static void test_weights(void **state)
             if (i % 4 == 0) planted_y[i] = which == 0 ? 0 : 100 * normal(11, i);
         }
         open_search(&runs[which], context, open_rows(context, ROWS, (extras){.weights = row_mass}));
-        run(&runs[which]);
+        run_search(&runs[which]);
     }
     assert_same(&runs[0].found, &runs[1].found);
     assert_that(runs[0].found.report.error < 0.15, "error %g", runs[0].found.report.error);
@@ -514,7 +514,7 @@ static void test_deadline(void **state)
         assert_succeeds(context, mercer_kernel_parse(&kernel, context, "gaussian:bandwidth=1"));
         one.task.deadline = mrc_seconds() - 1;
         if (given) one.task.kernel = &kernel;
-        run(&one);
+        run_search(&one);
         assert_true(one.found.report.cut && one.found.report.ridge > 0);
         assert_int_equal(one.steps, given ? 2 : 1); /* one of the steps blends the copies of the features */
         close_search(&one);
@@ -551,7 +551,7 @@ static void test_memory(void **state)
     plant();
     open_search(&one, context, open_rows(context, ROWS, (extras){.classes = true}));
     one.task.memory = MEMORY;
-    run(&one);
+    run_search(&one);
     assert_true(one.found.report.rows * (FEATURES * 2 * 4 + OUTPUTS * 8) <= MEMORY / 8);
     close_search(&one);
 }

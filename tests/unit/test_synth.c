@@ -9,7 +9,8 @@
 #include "kernels/formulas.h"
 #include "kernels/kernel.h"
 
-static mercer_dataset *make(mercer_context *context, const char *spec, int64_t first, int64_t rows, uint64_t seed)
+static mercer_dataset *create_synth(mercer_context *context, const char *spec, int64_t first, int64_t rows,
+                                    uint64_t seed)
 {
     mercer_dataset *out = NULL;
     assert_succeeds(context, mercer_dataset_synthesize(&out, context, spec, first, rows, seed));
@@ -21,7 +22,8 @@ static mercer_dataset *make(mercer_context *context, const char *spec, int64_t f
 
 static void check_range(mercer_context *context, const char *spec, int64_t first, int64_t rows)
 {
-    mercer_dataset *whole = make(context, spec, 0, first + rows, 9), *part = make(context, spec, first, rows, 9);
+    mercer_dataset *whole = create_synth(context, spec, 0, first + rows, 9),
+                   *part = create_synth(context, spec, first, rows, 9);
     mercer_matrix a = data_matrix(1, whole->features, 0, whole->dtype),
                   b = data_matrix(1, whole->features, 0, whole->dtype);
     mercer_matrix ya = data_matrix(1, whole->outputs, 0, MERCER_F32),
@@ -53,7 +55,8 @@ static void test_samples_are_functions_of_their_number(void **state)
 static void test_samples_differ(void **state)
 {
     fixture *self = *state;
-    mercer_dataset *a = make(self->context, "digits", 0, 100, 1), *b = make(self->context, "digits", 0, 100, 2);
+    mercer_dataset *a = create_synth(self->context, "digits", 0, 100, 1),
+                   *b = create_synth(self->context, "digits", 0, 100, 2);
     mercer_matrix x = data_matrix(100, 784, 0, MERCER_U8), y = data_matrix(100, 784, 0, MERCER_U8);
     mrc_dataset_fetch(a, NULL, 0, &x, NULL, NULL);
     mrc_dataset_fetch(b, NULL, 0, &y, NULL, NULL);
@@ -68,7 +71,7 @@ static void test_samples_differ(void **state)
 static void test_query(void **state)
 {
     fixture *self = *state;
-    mercer_dataset *data = make(self->context, "digits", 3, 1000, 1);
+    mercer_dataset *data = create_synth(self->context, "digits", 3, 1000, 1);
     mercer_dataset_info info = {.struct_size = sizeof info};
     assert_succeeds(self->context, mercer_dataset_query(data, &info));
     assert_true(info.rows == 1000 && info.features == 784 && info.outputs == 10 && info.dtype == MERCER_U8);
@@ -78,7 +81,7 @@ static void test_query(void **state)
     for (int i = 0; i < 10; i++) assert_true(info.labels[i][0] == '0' + i && info.labels[i][1] == 0);
     assert_null(mercer_dataset_samples(data).data);
     mercer_dataset_free(data);
-    data = make(self->context, "teacher:d=7,c=2", 0, 5, 1);
+    data = create_synth(self->context, "teacher:d=7,c=2", 0, 5, 1);
     assert_succeeds(self->context, mercer_dataset_query(data, &info));
     assert_true(info.features == 7 && info.outputs == 2 && info.dtype == MERCER_F32 && !info.labels);
     assert_int_equal(info.task, MERCER_TASK_REGRESSION);
@@ -99,7 +102,7 @@ static void test_digits(void **state)
 {
     fixture *self = *state;
     enum { N = 5000 };
-    mercer_dataset *data = make(self->context, "digits", 0, N, 4);
+    mercer_dataset *data = create_synth(self->context, "digits", 0, N, 4);
     mercer_matrix x = data_matrix(N, 784, 0, MERCER_U8), y = data_matrix(N, 10, 0, MERCER_F32);
     int32_t *labels = malloc(N * sizeof *labels);
     int64_t counts[10] = {0};
@@ -122,8 +125,8 @@ static void test_digits(void **state)
 static void test_noise_of_digits(void **state)
 {
     fixture *self = *state;
-    mercer_dataset *clean = make(self->context, "digits:noise=0", 0, 50, 4);
-    mercer_dataset *noisy = make(self->context, "digits:noise=0.05", 0, 50, 4);
+    mercer_dataset *clean = create_synth(self->context, "digits:noise=0", 0, 50, 4);
+    mercer_dataset *noisy = create_synth(self->context, "digits:noise=0.05", 0, 50, 4);
     mercer_matrix x = data_matrix(50, 784, 0, MERCER_U8), y = data_matrix(50, 784, 0, MERCER_U8);
     mrc_dataset_fetch(clean, NULL, 0, &x, NULL, NULL);
     mrc_dataset_fetch(noisy, NULL, 0, &y, NULL, NULL);
@@ -149,7 +152,7 @@ static void test_digits_can_be_classified(void **state)
 {
     fixture *self = *state;
     enum { N = 2000, TESTS = 200 };
-    mercer_dataset *data = make(self->context, "digits", 0, N + TESTS, 8);
+    mercer_dataset *data = create_synth(self->context, "digits", 0, N + TESTS, 8);
     mercer_matrix x = data_matrix(N + TESTS, 784, 0, MERCER_U8);
     int32_t *labels = malloc((N + TESTS) * sizeof *labels);
     assert_non_null(labels);
@@ -176,7 +179,7 @@ static void test_spirals(void **state)
 {
     fixture *self = *state;
     enum { N = 6000 };
-    mercer_dataset *data = make(self->context, "spirals:classes=3,noise=0", 0, N, 4);
+    mercer_dataset *data = create_synth(self->context, "spirals:classes=3,noise=0", 0, N, 4);
     int64_t counts[3] = {0};
     for (int64_t i = 0; i < N; i++) {
         float x[2];
@@ -200,7 +203,7 @@ static void test_spirals(void **state)
 static void check_teacher(mercer_context *context, const char *spec)
 {
     enum { N = 2000 };
-    mercer_dataset *data = make(context, spec, 0, N, 4);
+    mercer_dataset *data = create_synth(context, spec, 0, N, 4);
     const mrc_synth *teacher = data->synth;
     int64_t d = data->features, c = data->outputs, p = teacher->parameters.centers;
     mercer_matrix x = data_matrix(N, d, 0, MERCER_F32), y = data_matrix(N, c, 0, MERCER_F64);
@@ -243,7 +246,7 @@ static void test_teacher(void **state)
     check_teacher(self->context, "teacher:d=5,c=8,centers=30,kernel=exppower");
     check_teacher(self->context, "teacher:d=16,c=3,centers=30,kernel=linear");
     check_teacher(self->context, "teacher:d=16,c=3,centers=30,kernel=ntk");
-    mercer_dataset *data = make(self->context, "teacher:d=25", 0, 1, 0);
+    mercer_dataset *data = create_synth(self->context, "teacher:d=25", 0, 1, 0);
     assert_true(data->synth->kernel.id == MRC_KERNEL_LAPLACE && data->synth->kernel.bandwidth == 5);
     mercer_dataset_free(data);
 }
@@ -252,8 +255,8 @@ static void test_noise_of_teacher(void **state)
 {
     fixture *self = *state;
     enum { N = 4000 };
-    mercer_dataset *a = make(self->context, "teacher:d=3,c=2,centers=5", 0, N, 4);
-    mercer_dataset *b = make(self->context, "teacher:d=3,c=2,centers=5,noise=0.5", 0, N, 4);
+    mercer_dataset *a = create_synth(self->context, "teacher:d=3,c=2,centers=5", 0, N, 4);
+    mercer_dataset *b = create_synth(self->context, "teacher:d=3,c=2,centers=5,noise=0.5", 0, N, 4);
     mercer_matrix x = data_matrix(N, 3, 0, MERCER_F32), ya = data_matrix(N, 2, 0, MERCER_F64),
                   yb = data_matrix(N, 2, 0, MERCER_F64);
     mrc_dataset_fetch(a, NULL, 0, &x, &ya, NULL);
@@ -351,10 +354,10 @@ static void test_two_clusters(void **state)
     fixture *self = *state;
     enum { N = 4000, D = 3 };
     for (int noisy = 0; noisy < 2; noisy++) {
-        mercer_dataset *data = make(self->context,
-                                    noisy ? "clusters:d=3,classes=2,centers=2,overlap=0.8,noise=0.3"
-                                          : "clusters:d=3,classes=2,centers=2,overlap=0.8",
-                                    0, N, 4);
+        mercer_dataset *data = create_synth(self->context,
+                                            noisy ? "clusters:d=3,classes=2,centers=2,overlap=0.8,noise=0.3"
+                                                  : "clusters:d=3,classes=2,centers=2,overlap=0.8",
+                                            0, N, 4);
         double gap = 0, error, share = noisy ? 0.3 : 0;
         for (int k = 0; k < D; k++) gap += pow((double)data->synth->z[k] - (double)data->synth->z[D + k], 2);
         double known = (1 - share) * 0.5 * erfc(sqrt(gap) / 1.6 / sqrt(2)) + share / 2;
@@ -370,7 +373,8 @@ static void test_best_classifier(void **state)
 {
     fixture *self = *state;
     enum { N = 3000, D = 5, K = 4, P = 60 };
-    mercer_dataset *data = make(self->context, "clusters:d=5,classes=4,centers=60,overlap=0.6,noise=0.1", 7, N, 2);
+    mercer_dataset *data =
+        create_synth(self->context, "clusters:d=5,classes=4,centers=60,overlap=0.6,noise=0.1", 7, N, 2);
     float x[D];
     mercer_matrix row = mercer_matrix_view(x, 1, D, MERCER_F32);
     double error;
@@ -401,14 +405,14 @@ static void test_least_error(void **state)
 {
     fixture *self = *state;
     double error = -1;
-    mercer_dataset *data = make(self->context, "teacher:d=2,noise=0.5", 0, 5, 1);
+    mercer_dataset *data = create_synth(self->context, "teacher:d=2,noise=0.5", 0, 5, 1);
     assert_succeeds(self->context, mercer_dataset_least_error(data, &error, 1));
     assert_true(error == 0.25);
     assert_fails(self->context, mercer_dataset_least_error(data, &error, 0), MERCER_ERROR_SHAPE, "rows");
     assert_fails(self->context, mercer_dataset_least_error(data, NULL, 1), MERCER_ERROR_ARGUMENT, "out");
     assert_int_equal(mercer_dataset_least_error(NULL, &error, 1), MERCER_ERROR_ARGUMENT);
     mercer_dataset_free(data);
-    data = make(self->context, "digits", 0, 5, 1);
+    data = create_synth(self->context, "digits", 0, 5, 1);
     assert_fails(self->context, mercer_dataset_least_error(data, &error, 1), MERCER_ERROR_UNSUPPORTED, "clusters");
     mercer_dataset_free(data);
     static const struct {
