@@ -186,7 +186,7 @@ static void time_kept(cudaStream_t stream, const shape &s, mrc_fused_job &job, F
     set(handle, stream);
     float one = 1, zero = 0;
     const int64_t rows16 = mrc_fused_cached_rows(s.m);
-    job.kept = device<__half>(rows16 * padded), job.kept_columns = padded;
+    job.saved = device<__half>(rows16 * padded), job.saved_columns = padded;
     float *out = device<float>(padded * columns);
     double ms = milliseconds(stream, product, 10);
     int failed = 0;
@@ -194,14 +194,14 @@ static void time_kept(cudaStream_t stream, const shape &s, mrc_fused_job &job, F
         stream,
         [&] {
             failed |= gemm(handle, CUBLAS_OP_T, CUBLAS_OP_T, columns, padded, rows16, &one, parts, CUDA_R_16F, padded,
-                           job.kept, CUDA_R_16F, padded, &zero, out, CUDA_R_32F, columns, CUBLAS_COMPUTE_32F,
+                           job.saved, CUDA_R_16F, padded, &zero, out, CUDA_R_32F, columns, CUBLAS_COMPUTE_32F,
                            CUBLAS_GEMM_DEFAULT);
         },
         5);
     double cols = milliseconds(
         stream,
         [&] {
-            failed |= gemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, padded, columns, rows16, &one, job.kept, CUDA_R_16F,
+            failed |= gemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, padded, columns, rows16, &one, job.saved, CUDA_R_16F,
                            padded, parts, CUDA_R_16F, padded, &zero, out, CUDA_R_32F, padded, CUBLAS_COMPUTE_32F,
                            CUBLAS_GEMM_DEFAULT);
         },
@@ -210,9 +210,9 @@ static void time_kept(cudaStream_t stream, const shape &s, mrc_fused_job &job, F
     printf(", \"kept_ms\": %.3f, \"transpose_tt_ms\": %.3f, \"transpose_nn_ms\": %.3f, \"kept_tb_s\": %.2f", ms, rows,
            cols, bytes / std::min(rows, cols));
     if (failed) fprintf(stderr, "cuBLAS returned %d\n", failed);
-    CHECK(cudaFree(job.kept));
+    CHECK(cudaFree(job.saved));
     CHECK(cudaFree(out));
-    job.kept = NULL, job.kept_columns = 0;
+    job.saved = NULL, job.saved_columns = 0;
 }
 
 static bool check_and_time(const shape &s)

@@ -158,12 +158,12 @@ struct mrc_backend_ops {
        callback fails midway. */
     mercer_status (*kernel_matmul)(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
                                    const mercer_matrix *y, bool add);
-    /* F = K(X, Z) W, then H = K(Z, X) G. kernel_forward caches as many columns of K in kept as fit; kernel_transpose
+    /* F = K(X, Z) W, then H = K(Z, X) G. kernel_forward caches as many columns of K in cached as fit; kernel_transpose
        uses them. W, F, G and H have the same dtype. */
     mercer_status (*kernel_forward)(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
-                                    const mercer_matrix *f, mrc_cached_block *kept);
+                                    const mercer_matrix *f, mrc_cached_block *cached);
     mercer_status (*kernel_transpose)(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *g,
-                                      const mercer_matrix *h, const mrc_cached_block *kept);
+                                      const mercer_matrix *h, const mrc_cached_block *cached);
     mercer_status (*gemm)(mrc_backend *backend, const mrc_gemm *job);
 
     /* ---- Optional: NULL is replaced by a plain host loop in double (src/backends/defaults.c, dense.c) -------- */

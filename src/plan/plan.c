@@ -350,7 +350,7 @@ static void say_sums(mrc_planner *self)
 {
     mercer_plan *plan = self->public_plan;
     const mrc_projector_ops *projector = self->plan->projector;
-    bool matrix = projector ? projector->keeps == MRC_STORES_MATRIX : self->plan->preconditioner_sizes.basis > 0;
+    bool matrix = projector ? projector->stores == MRC_STORES_MATRIX : self->plan->preconditioner_sizes.basis > 0;
     char bytes[MRC_BYTES_TEXT];
     mrc_plan_say(plan, "weights and kernel values in %s; cached: %s%s%s\n", mrc_dtype_name(self->request->real),
                  plan->cache_data ? "K(X,Z)" : "", plan->cache_data && plan->cache_centers ? ", " : "",

@@ -8,13 +8,13 @@
 
 void mrc_state_add_matrix(mrc_state *state, const char *name, const mercer_matrix *value)
 {
-    mercer_matrix kept = *value;
-    if (!kept.data || kept.rows == 0)
-        kept = (mercer_matrix){.dtype = MERCER_F64}; /* this training run does not have the matrix */
+    mercer_matrix saved = *value;
+    if (!saved.data || saved.rows == 0)
+        saved = (mercer_matrix){.dtype = MERCER_F64}; /* this training run does not have the matrix */
     if (state->matrix_count == MRC_STATE_MATRICES)
         state->overflow = true;
     else
-        state->matrices[state->matrix_count++] = (mrc_state_matrix){.name = name, .value = kept};
+        state->matrices[state->matrix_count++] = (mrc_state_matrix){.name = name, .value = saved};
 }
 
 void mrc_state_add_field(mrc_state *state, const char *name, const mercer_matrix *value, int64_t p)

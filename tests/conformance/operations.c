@@ -172,15 +172,15 @@ static void check_pair(verdict *v, const target *t, const problem *p, int64_t bu
     guarded h = guarded_matrix(s->p, s->c, s->c + 1, p->types.w, p->at_end);
     int64_t bytes = buffer_columns * s->m * mrc_dtype_size(p->types.w);
     guarded buffer = guarded_matrix(1, bytes, bytes, MERCER_U8, p->at_end);
-    mrc_cached_block kept = {.memory = buffer.matrix.data, .bytes = bytes};
-    mercer_status status = t->backend->ops->kernel_forward(t->backend, &p->pair, &p->w, &f.matrix, &kept);
+    mrc_cached_block cached = {.memory = buffer.matrix.data, .bytes = bytes};
+    mercer_status status = t->backend->ops->kernel_forward(t->backend, &p->pair, &p->w, &f.matrix, &cached);
     snprintf(what, sizeof what, "forward, buffer of %lld columns", (long long)buffer_columns);
     if (returned(v, t, p, what, status, &f)) {
         compare_product(v, p, what, &p->forward, s->p, &f.matrix, NULL, (summing){240, p->unit});
-        if (kept.columns < 0 || kept.columns > s->p || kept.columns > buffer_columns)
+        if (cached.columns < 0 || cached.columns > s->p || cached.columns > buffer_columns)
             fail(v, p, what, ": stored more than the buffer holds");
-        status = t->backend->ops->kernel_transpose(t->backend, &p->pair, &p->g, &h.matrix, &kept);
-        snprintf(what, sizeof what, "transpose, kept %lld", (long long)kept.columns);
+        status = t->backend->ops->kernel_transpose(t->backend, &p->pair, &p->g, &h.matrix, &cached);
+        snprintf(what, sizeof what, "transpose, cached %lld", (long long)cached.columns);
         if (returned(v, t, p, what, status, &h)) compare_product(v, p, what, &p->back, s->m, &h.matrix, NULL, how);
     }
     guarded_free(&f), guarded_free(&h), guarded_free(&buffer);

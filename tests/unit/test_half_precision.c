@@ -77,13 +77,13 @@ static void test_products(void **state)
 
 /* The transposed product with the same cached block, and with more columns than a single product supports. */
 static void check_wide_transpose(mercer_context *gpu, mercer_context *cpu, const mrc_pair *pair,
-                                 const mrc_cached_block *kept)
+                                 const mrc_cached_block *cached)
 {
     enum { C = 300 };
     mercer_matrix g = data_matrix(pair->x->rows, C, 0, MERCER_F32), h = data_matrix(pair->z->rows, C, 0, MERCER_F32),
                   right = data_matrix(pair->z->rows, C, 0, MERCER_F32);
     data_fill_normal(&g, (mrc_rng){3, 5}, 1, 1);
-    assert_succeeds(gpu, gpu->backend->ops->kernel_transpose(gpu->backend, pair, &g, &h, kept));
+    assert_succeeds(gpu, gpu->backend->ops->kernel_transpose(gpu->backend, pair, &g, &h, cached));
     assert_succeeds(cpu, mercer_kernel_matmul(cpu, &right, pair->kernel, pair->z, pair->x, &g));
     double error = difference(&h, &right);
     assert_that(error < 5e-4, "%d columns: %g", (int)C, error);
@@ -92,7 +92,7 @@ static void check_wide_transpose(mercer_context *gpu, mercer_context *cpu, const
 
 /* The second half-precision part of rounded weights is zero, so omitting it changes only the order of summation. */
 static void check_short_weights(mercer_context *gpu, const mrc_pair *pair, const mercer_matrix *g,
-                                const mrc_cached_block *kept)
+                                const mrc_cached_block *cached)
 {
     mrc_backend *backend = gpu->backend;
     mercer_matrix both = data_matrix(pair->z->rows, g->cols, 0, MERCER_F32),
@@ -100,8 +100,8 @@ static void check_short_weights(mercer_context *gpu, const mrc_pair *pair, const
     mrc_pair rounded = *pair;
     rounded.short_weights = true;
     assert_succeeds(gpu, backend->ops->round_half(backend, g));
-    assert_succeeds(gpu, backend->ops->kernel_transpose(backend, pair, g, &both, kept));
-    assert_succeeds(gpu, backend->ops->kernel_transpose(backend, &rounded, g, &one, kept));
+    assert_succeeds(gpu, backend->ops->kernel_transpose(backend, pair, g, &both, cached));
+    assert_succeeds(gpu, backend->ops->kernel_transpose(backend, &rounded, g, &one, cached));
     double error = difference(&one, &both);
     assert_that(error < 4e-6, "%lld columns of rounded weights: %g", (long long)g->cols, error); /* 64 x 2^-24 */
     free(both.data), free(one.data);
@@ -143,20 +143,20 @@ static void test_cached_products(void **state)
             assert_succeeds(gpu, backend->ops->pack_rows(backend, packed, 0, &top));
             pair.packed_z = packed;
         }
-        mrc_cached_block kept = {.bytes =
-                                     (int64_t)304 * 1024 * 2 * (v / 4 % 3) / 2}; /* whole tiles: 16 rows, 256 centers */
-        assert_succeeds(gpu, backend->ops->alloc(backend, &kept.memory, kept.bytes, "kept"));
-        assert_succeeds(gpu, backend->ops->kernel_forward(backend, &pair, &w, &f, &kept));
+        mrc_cached_block cached = {.bytes = (int64_t)304 * 1024 * 2 * (v / 4 % 3) /
+                                            2}; /* whole tiles: 16 rows, 256 centers */
+        assert_succeeds(gpu, backend->ops->alloc(backend, &cached.memory, cached.bytes, "cached"));
+        assert_succeeds(gpu, backend->ops->kernel_forward(backend, &pair, &w, &f, &cached));
         int64_t expected[] = {0, 512, P};
-        assert_true(kept.columns == expected[v / 4 % 3] || !kept.opaque); /* other forms round differently */
-        assert_succeeds(gpu, backend->ops->kernel_transpose(backend, &pair, &g, &h, &kept));
+        assert_true(cached.columns == expected[v / 4 % 3] || !cached.opaque); /* other forms round differently */
+        assert_succeeds(gpu, backend->ops->kernel_transpose(backend, &pair, &g, &h, &cached));
         assert_succeeds(cpu, mercer_kernel_matmul(cpu, &right_f, &kernel, &x, &z, &w));
         assert_succeeds(cpu, mercer_kernel_matmul(cpu, &right_h, &kernel, &z, &x, &g));
         double forward = difference(&f, &right_f), back = difference(&h, &right_h);
         assert_that(forward < 5e-4 && back < 5e-4, "case %d: %g, %g", v, forward, back);
-        check_wide_transpose(gpu, cpu, &pair, &kept);
-        check_short_weights(gpu, &pair, &g, &kept);
-        backend->ops->free(backend, kept.memory);
+        check_wide_transpose(gpu, cpu, &pair, &cached);
+        check_short_weights(gpu, &pair, &g, &cached);
+        backend->ops->free(backend, cached.memory);
         backend->ops->pack_free(backend, packed);
         free(x.data), free(all.data), free(w.data), free(g.data), free(f.data), free(h.data);
         free(right_f.data), free(right_h.data);

@@ -59,9 +59,9 @@ static mercer_status rounded_matmul(mrc_backend *backend, const mrc_pair *pair, 
 }
 
 static mercer_status rounded_forward(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
-                                     const mercer_matrix *f, mrc_cached_block *kept)
+                                     const mercer_matrix *f, mrc_cached_block *cached)
 {
-    return round_off(backend, pair, f, honest->kernel_forward(backend, pair, w, f, kept));
+    return round_off(backend, pair, f, honest->kernel_forward(backend, pair, w, f, cached));
 }
 
 static void hear(void *user, mercer_log_level level, const char *message)

@@ -182,18 +182,18 @@ static void test_times(void **state)
     for (int ranks = 1; ranks <= 3; ranks++) {
         mrc_comm *comm;
         mrc_centers centers;
-        mercer_matrix kept;
+        mercer_matrix cached;
         assert_succeeds(&context, mrc_comm_create_virtual(&comm, &context, ranks));
         assert_succeeds(&context, mrc_centers_create(&centers, backend, comm, &kernel, &z, z.rows, origin, MERCER_F32));
         assert_succeeds(&context, mrc_centers_times(&centers, NULL, &v, ranks == 1 ? &wanted : &got));
         /* Sums over P terms of size at most 1 times v: an error of P u |v| each; gemm adds as much. */
         double bound = 2 * P * 0x1p-24 * norm_of(&v) * sqrt(P);
         if (ranks > 1) assert_that(distance_of(&got, &wanted) <= bound, "%g", distance_of(&got, &wanted));
-        assert_succeeds(&context, mrc_centers_store_kernel(&centers, &kept));
-        assert_succeeds(&context, mrc_centers_times(&centers, &kept, &v, &got));
+        assert_succeeds(&context, mrc_centers_store_kernel(&centers, &cached));
+        assert_succeeds(&context, mrc_centers_times(&centers, &cached, &v, &got));
         assert_that(distance_of(&got, &wanted) <= bound && norm_of(&wanted) > 20 * bound, "%g, bound %g",
                     distance_of(&got, &wanted), bound);
-        mrc_matrix_destroy(backend, &kept);
+        mrc_matrix_destroy(backend, &cached);
         mrc_centers_destroy(&centers);
         mercer_comm_free(comm);
     }

@@ -79,25 +79,25 @@ static mercer_status kernel_rows(mrc_backend *backend, const mrc_pair *pair, con
 
 /* Columns of K are cached in the type of the weights, because kernel_transpose multiplies them with such weights. */
 static mercer_status kernel_forward(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
-                                    const mercer_matrix *f, mrc_cached_block *kept)
+                                    const mercer_matrix *f, mrc_cached_block *cached)
 {
-    mercer_matrix k = mrc_view(kept->memory, pair->x->rows, 0, w->dtype);
+    mercer_matrix k = mrc_view(cached->memory, pair->x->rows, 0, w->dtype);
     int64_t column_bytes = pair->x->rows * mrc_dtype_size(k.dtype);
-    k.cols = k.ld = column_bytes ? mrc_min(kept->bytes / column_bytes, pair->z->rows) : 0;
+    k.cols = k.ld = column_bytes ? mrc_min(cached->bytes / column_bytes, pair->z->rows) : 0;
     mrc_product product;
     MRC_TRY(mrc_product_init(&product, backend, pair, w, f, &k));
     MRC_TRY(mrc_product_run(&product, backend));
-    kept->columns = k.cols;
+    cached->columns = k.cols;
     return MERCER_OK;
 }
 
 /* Multiply the cached columns of K by gemm, and evaluate the remaining columns again. */
 static mercer_status kernel_transpose(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *g,
-                                      const mercer_matrix *h, const mrc_cached_block *kept)
+                                      const mercer_matrix *h, const mrc_cached_block *cached)
 {
-    int64_t columns = kept->columns;
+    int64_t columns = cached->columns;
     if (columns > 0) {
-        mercer_matrix k = mrc_view(kept->memory, pair->x->rows, columns, g->dtype), top = mrc_rows(h, 0, columns);
+        mercer_matrix k = mrc_view(cached->memory, pair->x->rows, columns, g->dtype), top = mrc_rows(h, 0, columns);
         mrc_gemm job = {.transpose_a = true, .alpha = 1, .a = &k, .b = g, .c = &top};
         MRC_TRY(mrc_cpu_gemm(backend, &job));
     }

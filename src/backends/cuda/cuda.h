@@ -214,8 +214,8 @@ mercer_status mrc_cuda_half_matmul(mrc_backend *backend, const mrc_pair *pair, c
 /* For pairs that mrc_cuda_uses_half accepts: kernel_forward, which saves K in half precision, and H = K(Z, X) G for the
    saved columns. */
 mercer_status mrc_cuda_half_forward(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
-                                    const mercer_matrix *f, mrc_cached_block *kept);
+                                    const mercer_matrix *f, mrc_cached_block *cached);
 mercer_status mrc_cuda_half_transpose(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *g,
-                                      const mercer_matrix *h, const mrc_cached_block *kept);
+                                      const mercer_matrix *h, const mrc_cached_block *cached);
 
 #endif

@@ -155,9 +155,9 @@ static mercer_status add_centers(job *self, const mercer_matrix *w, const mercer
                                           .b = self->pz,
                                           .weights = self->weights,
                                           .parts = self->parts,
-                                          .kept = k->data,
-                                          .kept_columns = c == 0 ? k->cols : 0,
-                                          .kept_ld = k->ld};
+                                          .saved = k->data,
+                                          .saved_columns = c == 0 ? k->cols : 0,
+                                          .saved_ld = k->ld};
         MRC_CUDA_TRY(backend, mrc_launch_pack_tile_weights(stream, self->arithmetic, some, self->weights));
         MRC_CUDA_TRY(backend, mrc_launch_difference_product(stream, self->pair->kernel, &product));
         MRC_CUDA_TRY(backend, mrc_launch_add_groups(stream, self->parts, mrc_difference_groups(w->rows), sums->rows,
@@ -183,9 +183,9 @@ mercer_status mrc_cuda_multiply_differences(mrc_backend *backend, const mrc_pair
         for (int64_t j = 0; j < self.z.rows; j += most_centers) {
             int64_t cols = mrc_min(most_centers, self.z.rows - j);
             mercer_matrix weights = mrc_rows(&self.w, j, cols);
-            mercer_matrix kept = mrc_block(k, i, j, rows, mrc_max(0, mrc_min(cols, k->cols - j)));
+            mercer_matrix saved = mrc_block(k, i, j, rows, mrc_max(0, mrc_min(cols, k->cols - j)));
             MRC_TRY(pack_differences(&self, &self.z, j, cols, self.pz));
-            MRC_TRY(add_centers(&self, &weights, &sums, &kept));
+            MRC_TRY(add_centers(&self, &weights, &sums, &saved));
         }
         MRC_CUDA_TRY(backend, mrc_launch_store_sums(mrc_cuda_of(backend)->stream, sums.data, to, add));
     }

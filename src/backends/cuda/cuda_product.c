@@ -379,41 +379,41 @@ mercer_status mrc_cuda_nearest_rows(mrc_backend *backend, const mrc_search *sear
 }
 
 /* Returns a view of the saved columns of K, in the dtype of the weights they are multiplied with. */
-static mercer_matrix kept_view(const mrc_pair *pair, const mercer_matrix *weights, const mrc_cached_block *kept,
-                               int64_t columns)
+static mercer_matrix cached_view(const mrc_pair *pair, const mercer_matrix *weights, const mrc_cached_block *cached,
+                                 int64_t columns)
 {
-    mercer_matrix view = mrc_view(kept->memory, pair->x->rows, columns, weights->dtype);
-    view.memory = columns > 0 ? mrc_cuda_memory_of(kept->memory) : MRC_CUDA;
+    mercer_matrix view = mrc_view(cached->memory, pair->x->rows, columns, weights->dtype);
+    view.memory = columns > 0 ? mrc_cuda_memory_of(cached->memory) : MRC_CUDA;
     return view;
 }
 
 /* Half-precision products save columns as opaque halves. Other products save as many columns as fit, in the dtype of W,
    and kernel_transpose multiplies these columns with gemm. */
 mercer_status mrc_cuda_kernel_forward(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
-                                      const mercer_matrix *f, mrc_cached_block *kept)
+                                      const mercer_matrix *f, mrc_cached_block *cached)
 {
     int64_t column_bytes = pair->x->rows * mrc_dtype_size(w->dtype);
-    int64_t columns = column_bytes ? mrc_min(kept->bytes / column_bytes, pair->z->rows) : 0;
-    kept->columns = 0, kept->opaque = false;
+    int64_t columns = column_bytes ? mrc_min(cached->bytes / column_bytes, pair->z->rows) : 0;
+    cached->columns = 0, cached->opaque = false;
     if (f->rows == 0 || pair->z->rows == 0 || f->cols == 0) return mrc_cuda_kernel_matmul(backend, pair, w, f, false);
-    if (mrc_cuda_uses_half(pair, w, f)) return mrc_cuda_half_forward(backend, pair, w, f, kept);
-    mercer_matrix k = kept_view(pair, w, kept, columns);
+    if (mrc_cuda_uses_half(pair, w, f)) return mrc_cuda_half_forward(backend, pair, w, f, cached);
+    mercer_matrix k = cached_view(pair, w, cached, columns);
     bool differences = mrc_cuda_uses_differences(pair, w, f) && k.dtype == MERCER_F32 && k.memory == MRC_CUDA;
     MRC_TRY(differences ? mrc_cuda_multiply_differences(backend, pair, w, f, false, &k)
                         : multiply_block(backend, pair, w, f, false, &k));
-    kept->columns = columns;
+    cached->columns = columns;
     return MERCER_OK;
 }
 
 mercer_status mrc_cuda_kernel_transpose(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *g,
-                                        const mercer_matrix *h, const mrc_cached_block *kept)
+                                        const mercer_matrix *h, const mrc_cached_block *cached)
 {
-    int64_t columns = kept->columns;
+    int64_t columns = cached->columns;
     mercer_matrix top = mrc_rows(h, 0, columns);
-    if (columns > 0 && kept->opaque) {
-        MRC_TRY(mrc_cuda_half_transpose(backend, pair, g, &top, kept));
+    if (columns > 0 && cached->opaque) {
+        MRC_TRY(mrc_cuda_half_transpose(backend, pair, g, &top, cached));
     } else if (columns > 0) {
-        mercer_matrix k = kept_view(pair, g, kept, columns);
+        mercer_matrix k = cached_view(pair, g, cached, columns);
         mrc_gemm product = {.transpose_a = true, .alpha = 1, .a = &k, .b = g, .c = &top};
         MRC_TRY(mrc_cuda_gemm(backend, &product));
     }

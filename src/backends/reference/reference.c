@@ -65,16 +65,16 @@ static mercer_status kernel_matmul(mrc_backend *backend, const mrc_pair *pair, c
 
 /* No column of K is cached, so kernel_transpose computes all of them again. */
 static mercer_status kernel_forward(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
-                                    const mercer_matrix *f, mrc_cached_block *kept)
+                                    const mercer_matrix *f, mrc_cached_block *cached)
 {
-    kept->columns = 0;
+    cached->columns = 0;
     return kernel_matmul(backend, pair, w, f, false);
 }
 
 static mercer_status kernel_transpose(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *g,
-                                      const mercer_matrix *h, const mrc_cached_block *kept)
+                                      const mercer_matrix *h, const mrc_cached_block *cached)
 {
-    (void)kept;
+    (void)cached;
     mrc_pair swapped = {.kernel = pair->kernel, .x = pair->z, .z = pair->x, .origin = pair->origin};
     return kernel_matmul(backend, &swapped, g, h, false);
 }

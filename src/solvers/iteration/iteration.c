@@ -102,8 +102,8 @@ static mercer_status create_scratch(mrc_iteration *self, int64_t c)
     MRC_TRY(mrc_temporary_centers_create(&self->temporary, centers, self->options.period * m, c,
                                          self->system->points.dtype));
     if (q == 0) return MERCER_OK;
-    self->sample_kept.bytes = m * s * mrc_dtype_size(centers->real);
-    return backend->ops->alloc(backend, &self->sample_kept.memory, self->sample_kept.bytes,
+    self->sample_cache.bytes = m * s * mrc_dtype_size(centers->real);
+    return backend->ops->alloc(backend, &self->sample_cache.memory, self->sample_cache.bytes,
                                "a batch's block with the sample");
 }
 
@@ -138,7 +138,7 @@ void mrc_iteration_destroy(mrc_iteration *self)
         &self->alpha,  &self->c, &self->sum, &self->left, &self->h, &self->theta, &self->average, &self->sample_weights,
         &self->values, &self->f, &self->g,   &self->ks,   &self->u, &self->du,    &self->x,       &self->y};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) mrc_matrix_destroy(backend, all[i]);
-    backend->ops->free(backend, self->sample_kept.memory);
+    backend->ops->free(backend, self->sample_cache.memory);
     memset(self, 0, sizeof *self);
 }
 
@@ -193,7 +193,7 @@ static mercer_status forward_batch(mrc_iteration *self, const mercer_batch *batc
     mercer_matrix part = mrc_rows(&self->g, 0, batch->X.rows);
     mrc_pair pair = mrc_points_pair(centers, &batch->X, &self->system->points);
     centers->flops += 2.0 * (double)(batch->X.rows * self->system->s) * (double)(batch->X.cols + f->cols);
-    MRC_TRY(backend->ops->kernel_forward(backend, &pair, &self->sample_weights, &part, &self->sample_kept));
+    MRC_TRY(backend->ops->kernel_forward(backend, &pair, &self->sample_weights, &part, &self->sample_cache));
     return backend->ops->axpby(backend, 1, &part, 1, f);
 }
 
@@ -201,7 +201,7 @@ mercer_status mrc_iteration_residual(mrc_iteration *self, const mercer_batch *ba
 {
     double start = mrc_seconds();
     mercer_matrix f = mrc_rows(&self->f, 0, batch->X.rows);
-    self->sample_kept.columns = 0;
+    self->sample_cache.columns = 0;
     MRC_TRY(take_in(self, batch));
     mercer_batch local = local_batch(self, batch);
     MRC_TRY(forward_batch(self, &local, &f));
@@ -220,9 +220,9 @@ static mercer_status eigencoefficients(mrc_iteration *self, const mercer_batch *
     if (system->q == 0) return MERCER_OK;
     mrc_pair pair = mrc_points_pair(centers, &batch->X, &system->points);
     pair.short_weights = self->kernel_blocks->short_weights;
-    int64_t width = g->cols + (self->sample_kept.columns == system->s ? 0 : batch->X.cols);
+    int64_t width = g->cols + (self->sample_cache.columns == system->s ? 0 : batch->X.cols);
     centers->flops += 2.0 * (double)(batch->X.rows * system->s) * (double)width;
-    MRC_TRY(backend->ops->kernel_transpose(backend, &pair, g, &self->ks, &self->sample_kept));
+    MRC_TRY(backend->ops->kernel_transpose(backend, &pair, g, &self->ks, &self->sample_cache));
     MRC_TRY(mrc_split_gemm(centers, true, 1, &system->vectors, &self->ks, 0, &self->u));
     MRC_TRY(backend->ops->copy(backend, &self->du, &self->u));
     return backend->ops->scale_rows(backend, &self->du, system->d);

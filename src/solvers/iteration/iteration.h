@@ -62,7 +62,7 @@ typedef struct mrc_iteration {
     mercer_matrix values; /* v (q, c) = E' times the values of the temporary part at X_s; only with a ridge */
     int64_t pending;      /* number of batches since the last projection */
 
-    mrc_cached_block sample_kept;  /* buffer for K(X_m, X_s) */
+    mrc_cached_block sample_cache; /* buffer for K(X_m, X_s) */
     mercer_matrix f, g, ks, u, du; /* (m, c), (m, c), (s, c), (q, c), (q, c) scratch space */
     mercer_matrix x; /* (m, d) device copy of the current batch's points; unused if the backend works in host memory */
     mercer_matrix y; /* (m, c) device copy of the current batch's targets */

@@ -164,17 +164,17 @@ static void choose_projector_sizes(mrc_planner *self)
     plan->projector_passes = options->projector_passes > 0 ? options->projector_passes : projector->passes;
     plan->projector_block = mrc_min(options->projector_block > 0 ? options->projector_block : block, request->p);
     plan->carry = options->carry == MERCER_AUTO ? projector->carry : options->carry == MERCER_ON;
-    plan->cache_centers = projector->keeps == MRC_STORES_MATRIX || projector->keeps == MRC_STORES_FACTOR;
+    plan->cache_centers = projector->stores == MRC_STORES_MATRIX || projector->stores == MRC_STORES_FACTOR;
     bool inverses = (double)request->p * (double)(plan->projector_block * self->problem.real_size) <= budget / 4;
     self->plan->projector_options = mrc_projector_options_of(plan, projector);
     self->plan->projector_options.seed = options->seed + 1;
     if (printed) self->plan->projector_options.rule = MRC_STEP_PRINTED, self->plan->projector_options.gamma = 0.5;
     if (options->projector_tolerance > 0) self->plan->projector_options.tolerance = options->projector_tolerance;
-    if (projector->keeps == MRC_STORES_INVERSES) self->plan->projector_options.store = self->device && inverses;
+    if (projector->stores == MRC_STORES_INVERSES) self->plan->projector_options.store = self->device && inverses;
     /* With rough pairs (eigensystem.c) results on a device differ from results on the CPU anyway. Otherwise `sampled`
        stays off, so that device and CPU use the same method. */
     self->plan->projector_options.sampled = self->device && mrc_eigensystem_largest(s, plan->projector_eigenpairs) < s;
-    if (projector->keeps != MRC_STORES_FACTOR)
+    if (projector->stores != MRC_STORES_FACTOR)
         mrc_plan_say(plan, "projector: s = %lld, q = %lld, at most %lld passes%s\n", (long long)s,
                      (long long)plan->projector_eigenpairs, (long long)plan->projector_passes,
                      plan->carry ? ", with carried residual" : "");

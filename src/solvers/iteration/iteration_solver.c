@@ -102,7 +102,7 @@ static mercer_status create_iteration(mrc_job *job, const mercer_matrix *sample)
     if (self->projector)
         self->projector->buffers =
             /* this memory is free during projections, because they run between the products of batches */
-            job->kernel_blocks.kept;
+            job->kernel_blocks.buffers;
     MRC_TRY(mrc_iteration_create(&self->iteration, &job->centers, &job->kernel_blocks, &self->system, self->projector,
                                  job->report.beta, job->target.weights->cols, &options));
     self->iteration.sample_rows = self->sample_rows;

@@ -61,8 +61,8 @@ typedef struct krr_state {
     mrc_backend *backend;
     mercer_matrix z;      /* (p, d) all centers */
     mercer_matrix factor; /* (p, p) f32 or f64 */
-    mercer_matrix kept;   /* lower triangle of K in f64, by blocks of rows (kept_rows); or empty */
-    bool evaluated;       /* `kept` has been computed */
+    mercer_matrix cached; /* lower triangle of K in f64, by blocks of rows (cached_rows); or empty */
+    bool evaluated;       /* `cached` has been computed */
     /* (p, c) f64. y: targets, later products with A; alpha: weights; r: residuals */
     mercer_matrix y, alpha, r;
     mercer_matrix s, direction, scaled; /* (p, c) f64: preconditioned residuals */
@@ -137,7 +137,7 @@ static mercer_status read_samples(krr_state *self)
 }
 
 /* Return the number of elements in the blocks of rows before `first`, each with the columns up to its diagonal. */
-static int64_t kept_before(int64_t first)
+static int64_t cached_before(int64_t first)
 {
     int64_t blocks = first / BLOCK;
     return (int64_t)BLOCK * BLOCK * (blocks * (blocks + 1) / 2) + (first - blocks * BLOCK) * first;
@@ -145,9 +145,9 @@ static int64_t kept_before(int64_t first)
 
 /* Return rows first .. first + count - 1 of the stored K, as a view (count, first + count). first: a multiple of
    BLOCK. */
-static mercer_matrix kept_rows(const krr_state *self, int64_t first, int64_t count)
+static mercer_matrix cached_rows(const krr_state *self, int64_t first, int64_t count)
 {
-    return mrc_view((double *)self->kept.data + kept_before(first), count, first + count, MERCER_F64);
+    return mrc_view((double *)self->cached.data + cached_before(first), count, first + count, MERCER_F64);
 }
 
 /* Write rows first .. first + count - 1 of K, up to the diagonal block, to the factor, and to the stored K if K is
@@ -156,10 +156,10 @@ static mercer_status form_rows(krr_state *self, int64_t first, int64_t count)
 {
     mercer_matrix rows = mrc_rows(&self->z, first, count), until = mrc_rows(&self->z, 0, first + count),
                   block = mrc_block(&self->factor, first, 0, count, first + count);
-    if (!self->kept.data) return mrc_points_eval(self->centers, &rows, &until, &block);
-    mercer_matrix kept = kept_rows(self, first, count);
-    if (!self->evaluated) MRC_TRY(mrc_points_eval(self->centers, &rows, &until, &kept));
-    return self->backend->ops->copy(self->backend, &block, &kept);
+    if (!self->cached.data) return mrc_points_eval(self->centers, &rows, &until, &block);
+    mercer_matrix cached = cached_rows(self, first, count);
+    if (!self->evaluated) MRC_TRY(mrc_points_eval(self->centers, &rows, &until, &cached));
+    return self->backend->ops->copy(self->backend, &block, &cached);
 }
 
 /* Form the lower triangle of A, its diagonal raised by `shift`, in the factor. */
@@ -171,7 +171,7 @@ static mercer_status form_krr(krr_state *self, double shift)
         mrc_centers_notify(self->centers, "kernel matrix of centers", (double)first / (double)p);
         MRC_TRY(form_rows(self, first, mrc_min(BLOCK, p - first)));
     }
-    self->evaluated = self->kept.data != NULL;
+    self->evaluated = self->cached.data != NULL;
     mercer_matrix diagonal = self->factor, raised = mrc_view(self->raised, p, 1, MERCER_F64);
     diagonal.cols = 1, diagonal.ld = self->factor.ld + 1;
     for (int64_t i = 0; i < p; i++) self->raised[i] = self->own[i] + self->mu[i] + shift;
@@ -206,11 +206,11 @@ static mercer_status factor_as(krr_state *self, mrc_scope *scope, mercer_dtype d
 
 /* Compute out = K v from the lower triangle: its rows times v, and the transposes of these rows, without the diagonal
    blocks, times v. */
-static mercer_status multiply_kept(krr_state *self, const mercer_matrix *v, const mercer_matrix *out)
+static mercer_status multiply_cached(krr_state *self, const mercer_matrix *v, const mercer_matrix *out)
 {
     for (int64_t first = 0, p = self->z.rows; first < p; first += BLOCK) {
         int64_t count = mrc_min(BLOCK, p - first);
-        mercer_matrix rows = kept_rows(self, first, count), left = mrc_columns(&rows, 0, first);
+        mercer_matrix rows = cached_rows(self, first, count), left = mrc_columns(&rows, 0, first);
         mercer_matrix until = mrc_rows(v, 0, first + count), own = mrc_rows(v, first, count),
                       to = mrc_rows(out, first, count), before = mrc_rows(out, 0, first);
         MRC_TRY(mrc_counted_gemm(self->centers, false, false, 1, &rows, &until, 0, &to));
@@ -224,8 +224,8 @@ static mercer_status multiply_krr(krr_state *self, const mercer_matrix *v, const
                                   const mercer_matrix *out)
 {
     mrc_backend *backend = self->backend;
-    MRC_TRY(self->kept.data ? multiply_kept(self, v, out)
-                            : mrc_points_matmul(self->centers, &self->z, &self->z, v, out, false));
+    MRC_TRY(self->cached.data ? multiply_cached(self, v, out)
+                              : mrc_points_matmul(self->centers, &self->z, &self->z, v, out, false));
     MRC_TRY(backend->ops->copy(backend, &self->scaled, u));
     MRC_TRY(backend->ops->scale_rows(backend, &self->scaled, self->mu));
     return backend->ops->axpby(backend, 1, &self->scaled, 1, out);
@@ -325,7 +325,7 @@ static mercer_status measure_fit(krr_state *self)
     const mrc_units *units = self->exact->units;
     mercer_matrix *rounded = &self->rough, *lost = &self->direction, *error = &self->y;
     double fit = 0;
-    if (!self->kept.data) return MERCER_OK;
+    if (!self->cached.data) return MERCER_OK;
     MRC_TRY(ops->copy(self->backend, lost, &self->alpha));
     if (self->centers->real == MERCER_F32) {
         MRC_TRY(ops->copy(self->backend, rounded, &self->alpha));
@@ -349,10 +349,10 @@ static mercer_status answer_with(krr_state *self, mercer_dtype dtype, double mos
     double since = mrc_seconds();
     MRC_SCOPE(scope, self->centers->context);
     int64_t p = self->z.rows;
-    self->kept = (mercer_matrix){0}, self->evaluated = false;
+    self->cached = (mercer_matrix){0}, self->evaluated = false;
     if (dtype == MERCER_F32) {
         MRC_TRY(mrc_scope_matrix(&scope, self->backend, &self->rough, p, self->exact->c, dtype, "residuals"));
-        MRC_TRY(mrc_scope_reserve(&scope, self->backend, &self->kept, 1, kept_before(p), MERCER_F64, "K(Z, Z)"));
+        MRC_TRY(mrc_scope_reserve(&scope, self->backend, &self->cached, 1, cached_before(p), MERCER_F64, "K(Z, Z)"));
     }
     MRC_TRY(factor_as(self, &scope, dtype, most, found));
     mrc_lap(&since, &self->exact->times.setup);

@@ -127,17 +127,18 @@ mercer_matrix mrc_centers_part(const mrc_centers *centers, const mercer_matrix *
 }
 
 mercer_status mrc_centers_transpose(mrc_centers *centers, const mercer_matrix *x, const mercer_matrix *g,
-                                    const mercer_matrix *h, const mrc_cached_block *kept, bool short_weights)
+                                    const mercer_matrix *h, const mrc_cached_block *cached, bool short_weights)
 {
     static const mrc_cached_block nothing = {0};
     for (int i = 0; i < centers->shards; i++) {
         mercer_matrix z = mrc_centers_part(centers, &centers->z, i), out = mrc_centers_part(centers, h, i);
         mrc_pair pair = mrc_points_pair(centers, x, &z);
         pair.short_weights = short_weights;
-        int64_t again = z.rows - (kept ? kept[i].columns : 0); /* number of columns that were not cached */
+        int64_t again = z.rows - (cached ? cached[i].columns : 0); /* number of columns that were not cached */
         mrc_count_product(centers, x->rows, z.rows, g->cols);
         mrc_count_product(centers, x->rows, again, x->cols);
-        MRC_TRY(centers->backend->ops->kernel_transpose(centers->backend, &pair, g, &out, kept ? &kept[i] : &nothing));
+        MRC_TRY(
+            centers->backend->ops->kernel_transpose(centers->backend, &pair, g, &out, cached ? &cached[i] : &nothing));
     }
     return MERCER_OK;
 }
@@ -200,31 +201,31 @@ mercer_status mrc_centers_sum(mrc_centers *centers, const mercer_matrix *out, mr
 }
 
 mercer_status mrc_centers_predict_part(mrc_centers *centers, int i, const mercer_matrix *x, const mercer_matrix *w,
-                                       const mercer_matrix *part, mrc_cached_block *kept)
+                                       const mercer_matrix *part, mrc_cached_block *cached)
 {
     mercer_matrix z = mrc_centers_part(centers, &centers->z, i), own = mrc_centers_part(centers, w, i);
     mrc_pair pair = mrc_points_pair(centers, x, &z);
     mrc_count_product(centers, x->rows, z.rows, x->cols + w->cols);
-    if (!kept) return centers->backend->ops->kernel_matmul(centers->backend, &pair, &own, part, false);
-    return centers->backend->ops->kernel_forward(centers->backend, &pair, &own, part, &kept[i]);
+    if (!cached) return centers->backend->ops->kernel_matmul(centers->backend, &pair, &own, part, false);
+    return centers->backend->ops->kernel_forward(centers->backend, &pair, &own, part, &cached[i]);
 }
 
 typedef struct predict_job {
     const mercer_matrix *x, *w;
-    mrc_cached_block *kept;
+    mrc_cached_block *cached;
 } predict_job;
 
 /* Part of a sum over shards: the prediction from one shard. */
 static mercer_status predict_part(mrc_centers *centers, int shard, const mercer_matrix *part, void *argument)
 {
     const predict_job *job = argument;
-    return mrc_centers_predict_part(centers, shard, job->x, job->w, part, job->kept);
+    return mrc_centers_predict_part(centers, shard, job->x, job->w, part, job->cached);
 }
 
 mercer_status mrc_centers_predict(mrc_centers *centers, const mercer_matrix *x, const mercer_matrix *w,
-                                  const mercer_matrix *f, mrc_cached_block *kept)
+                                  const mercer_matrix *f, mrc_cached_block *cached)
 {
-    predict_job job = {x, w, kept};
+    predict_job job = {x, w, cached};
     return mrc_centers_sum(centers, f, predict_part, &job);
 }
 

@@ -91,16 +91,16 @@ mercer_status mrc_scope_field(mrc_scope *scope, mrc_centers *centers, mercer_mat
                               mercer_dtype dtype, const char *what);
 mercer_status mrc_scope_points(mrc_scope *scope, mrc_centers *centers, mercer_matrix *out, int64_t count,
                                const char *what);
-/* Compute F (m, c) = K(X, Z) W. kept: one cached block per local shard, or NULL to cache nothing. */
+/* Compute F (m, c) = K(X, Z) W. cached: one cached block per local shard, or NULL to cache nothing. */
 mercer_status mrc_centers_predict(mrc_centers *centers, const mercer_matrix *x, const mercer_matrix *w,
-                                  const mercer_matrix *f, mrc_cached_block *kept);
+                                  const mercer_matrix *f, mrc_cached_block *cached);
 /* Compute K(X, Z_i) W_i, the part of local shard i, for the field W. */
 mercer_status mrc_centers_predict_part(mrc_centers *centers, int i, const mercer_matrix *x, const mercer_matrix *w,
-                                       const mercer_matrix *part, mrc_cached_block *kept);
-/* Compute the field H (rows, c) = K(Z, X) G. kept: blocks that mrc_centers_predict cached for the same x; NULL:
+                                       const mercer_matrix *part, mrc_cached_block *cached);
+/* Compute the field H (rows, c) = K(Z, X) G. cached: blocks that mrc_centers_predict cached for the same x; NULL:
    evaluate K again. short_weights: as in mrc_pair. */
 mercer_status mrc_centers_transpose(mrc_centers *centers, const mercer_matrix *x, const mercer_matrix *g,
-                                    const mercer_matrix *h, const mrc_cached_block *kept, bool short_weights);
+                                    const mercer_matrix *h, const mrc_cached_block *cached, bool short_weights);
 /* Return whether c columns of weights should be rounded by the backend's round_half before products with cached
    values. */
 bool mrc_centers_short_weights(const mrc_centers *centers, int64_t c);
@@ -140,8 +140,9 @@ mercer_status mrc_centers_range(mrc_centers *centers, const mercer_matrix *field
    decreases with the number of shards. */
 enum { MRC_COLLECT_BLOCK = 4096 }; /* upper limit of mrc_collect_rows */
 int64_t mrc_collect_rows(int64_t p, int shards);
-/* Compute the field out = K(Z,Z) V for a field V. kept (rows, p) real: this rank's rows of K(Z,Z); NULL: evaluate K. */
-mercer_status mrc_centers_times(mrc_centers *centers, const mercer_matrix *kept, const mercer_matrix *v,
+/* Compute the field out = K(Z,Z) V for a field V. cached (rows, p) real: this rank's rows of K(Z,Z); NULL: evaluate K.
+   */
+mercer_status mrc_centers_times(mrc_centers *centers, const mercer_matrix *cached, const mercer_matrix *v,
                                 const mercer_matrix *out);
 /* Create and compute this rank's rows of K(Z,Z), for mrc_centers_times; the caller owns the matrix. */
 mercer_status mrc_centers_store_kernel(mrc_centers *centers, mercer_matrix *out);

@@ -200,39 +200,39 @@ static bool is_alone(const mrc_centers *centers)
 
 /* Add K(Z, Z_b) V_b to out for a block of consecutive centers; for the first block, set out to the product. points,
    rows: buffers for the block's centers and their rows of V. */
-static mercer_status add_block(mrc_centers *centers, const mercer_matrix *kept, const mercer_matrix *v,
+static mercer_status add_block(mrc_centers *centers, const mercer_matrix *cached, const mercer_matrix *v,
                                const mercer_matrix *points, const mercer_matrix *rows, int64_t first,
                                const mercer_matrix *out)
 {
     int64_t count = mrc_min(rows->rows, centers->p - first);
     mercer_matrix part = mrc_rows(rows, 0, count), z = mrc_rows(points, 0, count);
     MRC_TRY(mrc_centers_range(centers, v, first, count, &part));
-    if (kept) {
-        mercer_matrix k = mrc_columns(kept, first, count);
+    if (cached) {
+        mercer_matrix k = mrc_columns(cached, first, count);
         return mrc_centers_multiply(centers, 1, &k, &part, first > 0, out);
     }
     MRC_TRY(mrc_centers_range(centers, NULL, first, count, &z));
     return mrc_centers_apply(centers, &z, &part, out, first > 0);
 }
 
-mercer_status mrc_centers_times(mrc_centers *centers, const mercer_matrix *kept, const mercer_matrix *v,
+mercer_status mrc_centers_times(mrc_centers *centers, const mercer_matrix *cached, const mercer_matrix *v,
                                 const mercer_matrix *out)
 {
-    if (is_alone(centers) && kept) return mrc_counted_gemm(centers, false, false, 1, kept, v, 0, out);
+    if (is_alone(centers) && cached) return mrc_counted_gemm(centers, false, false, 1, cached, v, 0, out);
     if (is_alone(centers)) return mrc_points_matmul(centers, &centers->z, &centers->z, v, out, false);
     mrc_backend *backend = centers->backend;
     int64_t size = mrc_collect_rows(centers->p, centers->all_shards);
     mercer_matrix points = {0}, rows;
     MRC_SCOPE(scope, centers->context);
     MRC_TRY(mrc_scope_matrix(&scope, backend, &rows, size, v->cols, centers->real, "rows of a block of centers"));
-    if (!kept) MRC_TRY(mrc_scope_points(&scope, centers, &points, size, "a block of centers"));
+    if (!cached) MRC_TRY(mrc_scope_points(&scope, centers, &points, size, "a block of centers"));
     for (int64_t first = 0; first < centers->p; first += size)
-        MRC_TRY(add_block(centers, kept, v, &points, &rows, first, out));
+        MRC_TRY(add_block(centers, cached, v, &points, &rows, first, out));
     return MERCER_OK;
 }
 
 /* Compute this rank's rows of K(Z,Z), block by block of columns. */
-static mercer_status keep_blocks(mrc_centers *centers, const mercer_matrix *out)
+static mercer_status evaluate_blocks(mrc_centers *centers, const mercer_matrix *out)
 {
     int64_t size = mrc_collect_rows(centers->p, centers->all_shards);
     mercer_matrix points;
@@ -250,7 +250,7 @@ mercer_status mrc_centers_store_kernel(mrc_centers *centers, mercer_matrix *out)
 {
     MRC_TRY(mrc_field_create(centers, out, centers->p, centers->real, "K(Z,Z)"));
     mercer_status status =
-        is_alone(centers) ? mrc_points_eval(centers, &centers->z, &centers->z, out) : keep_blocks(centers, out);
+        is_alone(centers) ? mrc_points_eval(centers, &centers->z, &centers->z, out) : evaluate_blocks(centers, out);
     if (status != MERCER_OK) mrc_matrix_destroy(centers->backend, out);
     return status;
 }

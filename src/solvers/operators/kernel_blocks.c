@@ -39,8 +39,9 @@ static mercer_status create_buffers(mrc_kernel_blocks *self, int64_t batch_block
         double share = (double)centers->shard[i].rows / (double)mrc_max(centers->p, 1);
         int64_t bytes = mrc_min(most_buffer_bytes(self, i), (int64_t)((double)batch_block_bytes * share));
         if (bytes <= 0) continue;
-        MRC_TRY(centers->backend->ops->alloc(centers->backend, &self->kept[i].memory, bytes, "a batch's kernel block"));
-        self->kept[i].bytes = bytes;
+        MRC_TRY(
+            centers->backend->ops->alloc(centers->backend, &self->buffers[i].memory, bytes, "a batch's kernel block"));
+        self->buffers[i].bytes = bytes;
     }
     return MERCER_OK;
 }
@@ -62,7 +63,7 @@ mercer_status mrc_kernel_blocks_create(mrc_kernel_blocks *out, mrc_centers *cent
 {
     *out = (mrc_kernel_blocks){.centers = centers, .most_rows = most_rows, .samples = samples};
     int64_t shards = centers->shards;
-    MRC_TRY(mrc_alloc_zero(centers->context, &out->kept, shards, sizeof *out->kept, "kept blocks"));
+    MRC_TRY(mrc_alloc_zero(centers->context, &out->buffers, shards, sizeof *out->buffers, "kept blocks"));
     MRC_TRY(mrc_alloc_zero(centers->context, &out->cache, shards, sizeof *out->cache, "caches"));
     MRC_TRY(create_buffers(out, batch_block_bytes));
     return samples > 0 ? create_cache(out, stored) : MERCER_OK;
@@ -73,10 +74,10 @@ void mrc_kernel_blocks_destroy(mrc_kernel_blocks *self)
     mrc_centers *centers = self->centers;
     if (!centers) return;
     for (int i = 0; i < centers->shards; i++) {
-        if (self->kept) centers->backend->ops->free(centers->backend, self->kept[i].memory);
+        if (self->buffers) centers->backend->ops->free(centers->backend, self->buffers[i].memory);
         if (self->cache) mrc_matrix_destroy(centers->backend, &self->cache[i]);
     }
-    MRC_FREE_ALL(centers->context, self->have, self->cache, self->kept);
+    MRC_FREE_ALL(centers->context, self->have, self->cache, self->buffers);
     memset(self, 0, sizeof *self);
 }
 
@@ -102,11 +103,11 @@ static bool all_cached(const mrc_kernel_blocks *self, const mercer_batch *batch)
 }
 
 /* Return the buffer of a shard as the block of a batch. */
-static mercer_matrix kept_block(const mrc_kernel_blocks *self, int shard, int64_t rows)
+static mercer_matrix buffer_view(const mrc_kernel_blocks *self, int shard, int64_t rows)
 {
     mrc_backend *backend = self->centers->backend;
     mercer_matrix block =
-        mrc_view(self->kept[shard].memory, rows, self->centers->shard[shard].rows, self->centers->real);
+        mrc_view(self->buffers[shard].memory, rows, self->centers->shard[shard].rows, self->centers->real);
     block.memory = mrc_backend_memory(backend);
     return block;
 }
@@ -115,7 +116,7 @@ static mercer_matrix kept_block(const mrc_kernel_blocks *self, int shard, int64_
 static bool buffers_fit(const mrc_kernel_blocks *self, int64_t rows)
 {
     for (int i = 0; i < self->centers->shards; i++)
-        if (self->kept[i].bytes < block_bytes(self, i, rows)) return false;
+        if (self->buffers[i].bytes < block_bytes(self, i, rows)) return false;
     return true;
 }
 
@@ -124,7 +125,7 @@ static bool buffers_fit(const mrc_kernel_blocks *self, int64_t rows)
 static mrc_stored stored_rows(const mrc_kernel_blocks *self, int shard, const mercer_batch *batch,
                               mercer_matrix *scratch)
 {
-    *scratch = kept_block(self, shard, batch->X.rows);
+    *scratch = buffer_view(self, shard, batch->X.rows);
     return (mrc_stored){.k = &self->cache[shard],
                         .rows = batch->rows,
                         .count = batch->X.rows,
@@ -150,7 +151,7 @@ mercer_status mrc_kernel_blocks_load(mrc_kernel_blocks *self, const mercer_batch
     self->from_cache = self->cached && batch->rows && buffers_fit(self, batch->X.rows);
     self->multiplied = self->short_weights = false;
     for (int i = 0; i < self->centers->shards; i++)
-        self->kept[i] = (mrc_cached_block){.memory = self->kept[i].memory, .bytes = self->kept[i].bytes};
+        self->buffers[i] = (mrc_cached_block){.memory = self->buffers[i].memory, .bytes = self->buffers[i].bytes};
     if (!self->from_cache || all_cached(self, batch)) return MERCER_OK;
     return fill_cache(self, batch);
 }
@@ -178,7 +179,7 @@ static mercer_status forward_part(mrc_centers *centers, int shard, const mercer_
     const predict_job *job = argument;
     const mercer_matrix *x = &job->batch->X;
     MRC_TRY(job->blocks->from_cache ? multiply_part(centers, shard, part, job)
-                                    : mrc_centers_predict_part(centers, shard, x, job->w, part, job->blocks->kept));
+                                    : mrc_centers_predict_part(centers, shard, x, job->w, part, job->blocks->buffers));
     return job->temporary ? mrc_temporary_centers_add(job->temporary, shard, x, part) : MERCER_OK;
 }
 
@@ -191,8 +192,8 @@ mercer_status mrc_kernel_blocks_forward(mrc_kernel_blocks *self, const mercer_ba
     predict_job job = {self, batch, w, temporary};
     MRC_TRY(mrc_centers_sum(self->centers, f, forward_part, &job));
     self->multiplied = self->from_cache;
-    bool kept = self->kept && self->kept[0].opaque && self->kept[0].columns > 0;
-    self->short_weights = self->round_weights && kept && mrc_centers_short_weights(self->centers, w->cols);
+    bool opaque = self->buffers && self->buffers[0].opaque && self->buffers[0].columns > 0;
+    self->short_weights = self->round_weights && opaque && mrc_centers_short_weights(self->centers, w->cols);
     return MERCER_OK;
 }
 
@@ -200,7 +201,7 @@ mercer_status mrc_kernel_blocks_transpose(mrc_kernel_blocks *self, const mercer_
                                           const mercer_matrix *h)
 {
     mrc_centers *centers = self->centers;
-    if (!self->from_cache) return mrc_centers_transpose(centers, &batch->X, g, h, self->kept, self->short_weights);
+    if (!self->from_cache) return mrc_centers_transpose(centers, &batch->X, g, h, self->buffers, self->short_weights);
     for (int i = 0; i < centers->shards; i++) {
         mercer_matrix scratch, out = mrc_centers_part(centers, h, i);
         mrc_stored stored = stored_rows(self, i, batch, &scratch);

@@ -15,9 +15,9 @@ enum { MRC_CACHE_HALF = 2 };
 
 typedef struct mrc_kernel_blocks {
     mrc_centers *centers;
-    int64_t most_rows;      /* maximum number of rows in a batch */
-    int64_t samples;        /* n if samples are cached, else 0 */
-    mrc_cached_block *kept; /* (shards) buffers for a batch's block */
+    int64_t most_rows;         /* maximum number of rows in a batch */
+    int64_t samples;           /* n if samples are cached, else 0 */
+    mrc_cached_block *buffers; /* (shards) buffers for a batch's block */
     /* (shards) K(X, Z_s) (n, rows of the shard), f16 or the type of the weights; data is NULL without a cache */
     mercer_matrix *cache;
     unsigned char *have; /* (n) nonzero for the rows of the cache that are filled */

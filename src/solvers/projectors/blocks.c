@@ -44,12 +44,12 @@ int64_t mrc_blocks_rows(const mrc_blocks *self, int64_t block)
     return mrc_min(self->size, self->centers->p - block * self->size);
 }
 
-mrc_bytes mrc_blocks_bytes(const mrc_problem *problem, int64_t size, bool keep_inverses)
+mrc_bytes mrc_blocks_bytes(const mrc_problem *problem, int64_t size, bool store_inverses)
 {
     int64_t p = problem->p, blocks = block_count(p, mrc_min(size, p)), b = (p + blocks - 1) / blocks;
-    double lists = (double)(8 * (blocks + 1) + (keep_inverses ? blocks * (int64_t)sizeof(mercer_matrix) : 0));
+    double lists = (double)(8 * (blocks + 1) + (store_inverses ? blocks * (int64_t)sizeof(mercer_matrix) : 0));
     double sorted = (double)p * (double)(problem->d * problem->point_size + 16);
-    if (keep_inverses) return (mrc_bytes){sorted + (double)p * (double)(b * problem->real_size), lists};
+    if (store_inverses) return (mrc_bytes){sorted + (double)p * (double)(b * problem->real_size), lists};
     return (mrc_bytes){sorted, lists + (double)(8 * b * b)};
 }
 
@@ -159,7 +159,7 @@ static mercer_status estimate_norm(mrc_blocks *self, const mercer_matrix *a, dou
 
 /* Round an inverse to type real; set *fits to whether the rounded inverse is accurate enough or already has the safe
    shift. */
-static mercer_status keep_inverse(mrc_blocks *self, const mrc_factor *factor, const mercer_matrix *inverse, bool *fits)
+static mercer_status store_inverse(mrc_blocks *self, const mrc_factor *factor, const mercer_matrix *inverse, bool *fits)
 {
     mrc_backend *backend = self->sorted.backend;
     mercer_dtype real = self->sorted.real;
@@ -182,7 +182,7 @@ static mercer_status invert_block(mrc_blocks *self, const mercer_matrix *points,
     bool fits;
     for (;; least = safe) {
         MRC_TRY(factor_block(self, points, &scratch, least, &factor));
-        MRC_TRY(keep_inverse(self, &factor, inverse, &fits));
+        MRC_TRY(store_inverse(self, &factor, inverse, &fits));
         if (fits) return MERCER_OK;
         say_shifted(self, safe);
     }
@@ -202,7 +202,7 @@ static mercer_status invert_blocks(mrc_blocks *self, int64_t count, const mercer
         factors[i] = (mrc_factor){.l = mrc_rows(&all, i * rows, rows), .relative = self->shift};
     MRC_TRY(mrc_invert_kernels(&self->sorted, count, points, factors, &scratch, sound));
     for (int64_t i = 0; i < count; i++)
-        if (sound[i]) MRC_TRY(keep_inverse(self, &factors[i], inverses[i], &sound[i]));
+        if (sound[i]) MRC_TRY(store_inverse(self, &factors[i], inverses[i], &sound[i]));
     for (int64_t i = 0; i < count; i++) /* a second loop, because invert_block overwrites the shared buffers */
         if (!sound[i]) MRC_TRY(invert_block(self, &points[i], inverses[i]));
     return MERCER_OK;
@@ -264,8 +264,8 @@ mercer_status mrc_blocks_solve(mrc_blocks *self, int64_t block, const mercer_mat
 
 /* Compute the inverses of up to `most` blocks first, first + 1, ... of the same size, and store those of this rank. Set
    *done to the number of blocks. other: buffer for inverses that another rank stores. */
-static mercer_status keep_some(mrc_blocks *self, int64_t first, int64_t most, int64_t *ids,
-                               const mercer_matrix *scratch, mercer_matrix *other, int64_t *done)
+static mercer_status store_some(mrc_blocks *self, int64_t first, int64_t most, int64_t *ids,
+                                const mercer_matrix *scratch, mercer_matrix *other, int64_t *done)
 {
     mrc_centers *centers = self->centers;
     mrc_backend *backend = centers->backend;
@@ -285,7 +285,7 @@ static mercer_status keep_some(mrc_blocks *self, int64_t first, int64_t most, in
     return invert_blocks(self, *done, points, inverses);
 }
 
-static mercer_status keep_inverses(mrc_blocks *self, bool together)
+static mercer_status create_inverses(mrc_blocks *self, bool together)
 {
     mrc_centers *centers = self->centers;
     mrc_backend *backend = centers->backend;
@@ -304,7 +304,7 @@ static mercer_status keep_inverses(mrc_blocks *self, bool together)
         mrc_scope_points(&scope, centers, &scratch, centers->all_shards == 1 ? 0 : self->size, "a block of centers"));
     for (int64_t block = 0; block < self->count && status == MERCER_OK; block += done) {
         mrc_centers_notify(centers, "inverses of blocks", (double)block / (double)self->count);
-        status = keep_some(self, block, most, ids, &scratch, &other, &done);
+        status = store_some(self, block, most, ids, &scratch, &other, &done);
     }
     mrc_matrix_destroy(backend, &other);
     mrc_matrix_destroy(backend, &self->scratch);
@@ -312,7 +312,7 @@ static mercer_status keep_inverses(mrc_blocks *self, bool together)
     return status;
 }
 
-static mercer_status create_blocks(mrc_blocks *self, bool keep, bool together)
+static mercer_status create_blocks(mrc_blocks *self, bool store, bool together)
 {
     mrc_centers *centers = self->centers;
     mrc_backend *backend = centers->backend;
@@ -322,11 +322,11 @@ static mercer_status create_blocks(mrc_blocks *self, bool keep, bool together)
     MRC_TRY(backend->ops->gather_rows(backend, &self->z, &centers->z, self->order));
     self->sorted.z = self->z;
     MRC_TRY(mrc_points_pack(&self->sorted, &self->z, 0, self->z.rows));
-    if (keep) return keep_inverses(self, together);
+    if (store) return create_inverses(self, together);
     return mrc_matrix_create(backend, &self->factor, self->size, self->size, MERCER_F64, "the factor of a block");
 }
 
-mercer_status mrc_blocks_create(mrc_blocks *out, mrc_centers *centers, int64_t size, bool keep_inverses, bool together,
+mercer_status mrc_blocks_create(mrc_blocks *out, mrc_centers *centers, int64_t size, bool store_inverses, bool together,
                                 double jitter, uint64_t seed)
 {
     *out = (mrc_blocks){.centers = centers, .sorted = *centers, .seed = seed, .shift = jitter};
@@ -336,7 +336,7 @@ mercer_status mrc_blocks_create(mrc_blocks *out, mrc_centers *centers, int64_t s
     out->count = block_count(centers->p, mrc_min(size, centers->p));
     out->size = (centers->p + out->count - 1) / out->count; /* blocks of nearly the same size */
     out->count = block_count(centers->p, out->size);
-    return create_blocks(out, keep_inverses, together);
+    return create_blocks(out, store_inverses, together);
 }
 
 void mrc_blocks_destroy(mrc_blocks *self)

@@ -26,13 +26,13 @@ typedef struct mrc_blocks {
     mercer_matrix *inverses; /* (count) type real, or NULL if not stored; each of R ranks has every R-th inverse */
 } mrc_blocks;
 
-/* Create blocks of at most `size` centers. keep_inverses: store one matrix per block instead of factoring at each
+/* Create blocks of at most `size` centers. store_inverses: store one matrix per block instead of factoring at each
    solve; together: compute several inverses at a time. The caller must destroy the object even if the call fails. */
-mercer_status mrc_blocks_create(mrc_blocks *out, mrc_centers *centers, int64_t size, bool keep_inverses, bool together,
+mercer_status mrc_blocks_create(mrc_blocks *out, mrc_centers *centers, int64_t size, bool store_inverses, bool together,
                                 double jitter, uint64_t seed);
 void mrc_blocks_destroy(mrc_blocks *blocks);
 /* Return the bytes held, without the original centers. */
-mrc_bytes mrc_blocks_bytes(const mrc_problem *problem, int64_t size, bool keep_inverses);
+mrc_bytes mrc_blocks_bytes(const mrc_problem *problem, int64_t size, bool store_inverses);
 /* Return the additional bytes needed while inverses are computed; together: several inverses at a time. */
 double mrc_blocks_making(const mrc_problem *problem, int64_t size, bool together);
 int64_t mrc_blocks_rows(const mrc_blocks *blocks, int64_t block);

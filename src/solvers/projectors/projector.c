@@ -45,7 +45,7 @@ mrc_projector_options mrc_projector_options_of(const mercer_plan *plan, const mr
                                    .tolerance = ops->tolerance,
                                    .block = plan->projector_block,
                                    .gamma = 0.95,
-                                   .store = ops->keeps == MRC_STORES_MATRIX};
+                                   .store = ops->stores == MRC_STORES_MATRIX};
 }
 
 void mrc_projector_cost(const mrc_projector_ops *ops, const mrc_problem *problem, const mrc_projector_options *options,

@@ -60,7 +60,7 @@ enum {
 typedef struct mrc_projector_ops {
     const char *name, *description; /* description: one line for messages */
     unsigned uses;                  /* MRC_PROJECTOR_... */
-    mrc_projector_storage keeps;
+    mrc_projector_storage stores;
     int64_t passes;   /* default maximum number of passes */
     double tolerance; /* default relative residual at which to stop */
     bool carry;       /* default: carry the residual into the next right-hand side */

@@ -313,11 +313,11 @@ static mercer_status residual_part(mrc_centers *sorted, int shard, const mercer_
     range r = range_of(w, shard);
     mercer_matrix z = mrc_rows(&sorted->z, r.offset, r.upto), t = mrc_rows(&w->t, r.offset, r.upto);
     mercer_matrix own = mrc_rows(&w->own, 0, r.rows), h = mrc_rows(&w->h, r.first, r.rows);
-    mrc_cached_block none = {0}, *kept = w->buffers ? &w->buffers[shard] : &none;
+    mrc_cached_block none = {0}, *cached = w->buffers ? &w->buffers[shard] : &none;
     mrc_pair pair = mrc_points_pair(sorted, &w->block_points, &z);
     mrc_count_product(sorted, part->rows, z.rows, z.cols + t.cols);
-    kept->columns = 0;
-    MRC_TRY(backend->ops->kernel_forward(backend, &pair, &t, part, kept));
+    cached->columns = 0;
+    MRC_TRY(backend->ops->kernel_forward(backend, &pair, &t, part, cached));
     MRC_TRY(backend->ops->axpby(backend, -1, part, 0, part));
     MRC_TRY(backend->ops->copy(backend, &own, &h));
     if (w->self->q > 0) {
@@ -343,11 +343,11 @@ static mercer_status take_from_residual(work *w, mrc_centers *sorted, int shard,
     range r = range_of(w, shard);
     mercer_matrix z = mrc_rows(&sorted->z, r.offset, r.upto), h = mrc_rows(&w->h, r.offset, r.upto),
                   change = mrc_rows(&w->change, r.offset, r.upto);
-    mrc_cached_block none = {0}, *kept = w->buffers ? &w->buffers[shard] : &none;
+    mrc_cached_block none = {0}, *cached = w->buffers ? &w->buffers[shard] : &none;
     mrc_pair pair = mrc_points_pair(sorted, &w->block_points, &z);
     mrc_count_product(sorted, step->rows, z.rows, step->cols);
-    mrc_count_product(sorted, step->rows, z.rows - kept->columns, z.cols);
-    MRC_TRY(backend->ops->kernel_transpose(backend, &pair, step, &change, kept));
+    mrc_count_product(sorted, step->rows, z.rows - cached->columns, z.cols);
+    MRC_TRY(backend->ops->kernel_transpose(backend, &pair, step, &change, cached));
     return backend->ops->axpby(backend, -1, &change, 1, &h);
 }
 
@@ -471,7 +471,7 @@ const mrc_projector_ops mrc_projector_bgs = {.name = "bgs",
                                              .description = "block Gauss-Seidel with a coarse space",
                                              .uses =
                                                  MRC_PROJECTOR_SAMPLES | MRC_PROJECTOR_REPEATS | MRC_PROJECTOR_BLOCKS,
-                                             .keeps = MRC_STORES_INVERSES,
+                                             .stores = MRC_STORES_INVERSES,
                                              .passes = 1,
                                              .carry = true,
                                              .suits = bgs_suits,

@@ -170,7 +170,7 @@ static void exact_cost(const mrc_problem *problem, const mrc_projector_options *
 
 const mrc_projector_ops mrc_projector_exact = {.name = "exact",
                                                .description = "one Cholesky factor of K(Z,Z)",
-                                               .keeps = MRC_STORES_FACTOR,
+                                               .stores = MRC_STORES_FACTOR,
                                                .passes = 1,
                                                .suits = exact_suits,
                                                .create = create_exact,

@@ -36,7 +36,7 @@
 
 typedef struct pcg {
     mrc_coarse coarse;
-    mercer_matrix kept;    /* (rows, p) this rank's rows of K(Z,Z); data is NULL if not stored */
+    mercer_matrix cached;  /* (rows, p) this rank's rows of K(Z,Z); data is NULL if not stored */
     mrc_cached_block half; /* K(Z,Z) in the backend's own form, all columns; memory is NULL if not stored */
     double *shrink;        /* (q) w_q/w_i - 1 */
 } pcg;
@@ -53,7 +53,7 @@ static void destroy_pcg(mrc_projector *projector)
     mrc_centers *centers = projector->centers;
     pcg *self = projector->state;
     mrc_coarse_destroy(&self->coarse, centers->backend);
-    mrc_matrix_destroy(centers->backend, &self->kept);
+    mrc_matrix_destroy(centers->backend, &self->cached);
     centers->backend->ops->free(centers->backend, self->half.memory);
     mrc_free(centers->context, self->shrink);
     mrc_free(centers->context, self);
@@ -66,16 +66,16 @@ static mercer_status keeps_half(mrc_centers *centers, const mercer_matrix *w, co
     mrc_backend *backend = centers->backend;
     mercer_matrix some = mrc_rows(&centers->z, 0, mrc_min(ROWS, centers->p)), to = mrc_rows(f, 0, some.rows);
     mrc_pair pair = mrc_points_pair(centers, &some, &centers->z);
-    mrc_cached_block kept = {.bytes = ROWS * COLUMNS * 2};
-    MRC_TRY(backend->ops->alloc(backend, &kept.memory, kept.bytes, "kernel values"));
-    mercer_status status = backend->ops->kernel_forward(backend, &pair, w, &to, &kept);
-    backend->ops->free(backend, kept.memory);
-    *out = kept.opaque;
+    mrc_cached_block block = {.bytes = ROWS * COLUMNS * 2};
+    MRC_TRY(backend->ops->alloc(backend, &block.memory, block.bytes, "kernel values"));
+    mercer_status status = backend->ops->kernel_forward(backend, &pair, w, &to, &block);
+    backend->ops->free(backend, block.memory);
+    *out = block.opaque;
     return status;
 }
 
 /* Store K(Z,Z) in self->half, if the backend caches values in half precision. */
-static mercer_status keep_half(pcg *self, mrc_centers *centers)
+static mercer_status store_half(pcg *self, mrc_centers *centers)
 {
     mrc_backend *backend = centers->backend;
     mercer_matrix w, f;
@@ -86,23 +86,23 @@ static mercer_status keep_half(pcg *self, mrc_centers *centers)
     MRC_TRY(mrc_scope_field(&scope, centers, &f, 1, centers->real, "their product"));
     MRC_TRY(keeps_half(centers, &w, &f, &half));
     if (!half) return MERCER_OK;
-    mrc_cached_block kept = {.bytes = mrc_round_up(centers->p, 256) * mrc_round_up(centers->p, 16) * 2};
+    mrc_cached_block block = {.bytes = mrc_round_up(centers->p, 256) * mrc_round_up(centers->p, 16) * 2};
     mrc_pair pair = mrc_points_pair(centers, &centers->z, &centers->z);
-    MRC_TRY(backend->ops->alloc(backend, &kept.memory, kept.bytes, "K(Z,Z) in half precision"));
-    self->half = kept;
+    MRC_TRY(backend->ops->alloc(backend, &block.memory, block.bytes, "K(Z,Z) in half precision"));
+    self->half = block;
     mrc_count_product(centers, centers->p, centers->p, centers->z.cols);
     return backend->ops->kernel_forward(backend, &pair, &w, &f, &self->half);
 }
 
 /* Stores K(Z,Z), in half precision if the backend has that form. */
-static mercer_status keep_matrix(pcg *self, mrc_centers *centers)
+static mercer_status store_matrix(pcg *self, mrc_centers *centers)
 {
     mrc_centers_notify(centers, "kernel matrix of centers", -1);
-    MRC_TRY(keep_half(self, centers));
+    MRC_TRY(store_half(self, centers));
     if (self->half.memory && self->half.columns == centers->p) return MERCER_OK;
     centers->backend->ops->free(centers->backend, self->half.memory);
     self->half = (mrc_cached_block){0};
-    return mrc_centers_store_kernel(centers, &self->kept);
+    return mrc_centers_store_kernel(centers, &self->cached);
 }
 
 static mercer_status create_pcg(mrc_projector *projector)
@@ -117,7 +117,7 @@ static mercer_status create_pcg(mrc_projector *projector)
     double least = LEAST_DEFLATION * mrc_unit_roundoff(centers->real);
     for (int64_t i = 0; i < q; i++)
         self->shrink[i] = fmin(1, fmax(least, self->coarse.w[q - 1] / self->coarse.w[i])) - 1;
-    return options->store ? keep_matrix(self, centers) : MERCER_OK;
+    return options->store ? store_matrix(self, centers) : MERCER_OK;
 }
 
 /* ---- The iteration ------------------------------------------------------------------------------------------- */
@@ -175,7 +175,7 @@ static mercer_status add_scaled(mrc_centers *centers, work *w, double sign, cons
 /* Compute KD = K(Z,Z) D. Rounds D to half precision first if that saves time. */
 static mercer_status multiply_pcg(pcg *self, mrc_centers *centers, const mercer_matrix *d, const mercer_matrix *kd)
 {
-    if (!self->half.memory) return mrc_centers_times(centers, self->kept.data ? &self->kept : NULL, d, kd);
+    if (!self->half.memory) return mrc_centers_times(centers, self->cached.data ? &self->cached : NULL, d, kd);
     mrc_pair pair = mrc_points_pair(centers, &centers->z, &centers->z);
     pair.short_weights = mrc_centers_short_weights(centers, d->cols);
     if (pair.short_weights) MRC_TRY(centers->backend->ops->round_half(centers->backend, d));
@@ -239,13 +239,13 @@ static void pcg_cost(const mrc_problem *problem, const mrc_projector_options *op
 {
     double p = (double)problem->p, d = (double)problem->d, c = (double)problem->c, e = (double)problem->real_size;
     double q = (double)mrc_max(0, mrc_min(options->eigenpairs, mrc_min(options->nystrom, problem->p) - 1));
-    double kept = options->store ? p * p * e : 0, missing = options->store ? 0 : 1;
+    double stored = options->store ? p * p * e : 0, missing = options->store ? 0 : 1;
     double passes = (double)options->passes,
            strips = ceil(p / (double)mrc_collect_rows(problem->p, (int)mrc_max(1, problem->shards)));
     mrc_coarse_cost(problem, options->nystrom, options->eigenpairs, once);
-    once->held.shared += kept, once->held.whole += 8 * q;
+    once->held.shared += stored, once->held.whole += 8 * q;
     /* K(Z,Z) does not exist yet while the coarse space is computed. */
-    mrc_bytes making = {0, once->peak.whole - kept}, working = {3 * p * c * e, (q * c + c * c) * e + 4 * 8 * c};
+    mrc_bytes making = {0, once->peak.whole - stored}, working = {3 * p * c * e, (q * c + c * c) * e + 4 * 8 * c};
     once->peak = mrc_bytes_larger(making, working);
     if (options->store) once->flops += 2 * p * p * mrc_problem_features(problem);
     each->flops = passes * 2 * p * p * (c + missing * mrc_problem_features(problem));
@@ -258,7 +258,7 @@ static void pcg_cost(const mrc_problem *problem, const mrc_projector_options *op
 const mrc_projector_ops mrc_projector_pcg = {.name = "pcg",
                                              .description = "conjugate gradients on a stored K(Z,Z)",
                                              .uses = MRC_PROJECTOR_SAMPLES | MRC_PROJECTOR_REPEATS,
-                                             .keeps = MRC_STORES_MATRIX,
+                                             .stores = MRC_STORES_MATRIX,
                                              .passes = 30,
                                              .tolerance = 0.03,
                                              .suits = pcg_suits,

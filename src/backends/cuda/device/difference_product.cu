@@ -336,14 +336,14 @@ static __device__ __forceinline__ void add_words(typename Words::sum (&sum)[OWN]
 
 /* Stores the thread's values in the columns to save. The thread's columns are two runs of four, beginning at j0 and at
    j0 + step. */
-static __device__ void keep_values(const mrc_difference_product &job, const float (&value)[OWN][OWN], int64_t i0,
+static __device__ void save_values(const mrc_difference_product &job, const float (&value)[OWN][OWN], int64_t i0,
                                    int64_t j0, int step)
 {
-    const int64_t ld = job.kept_ld;
-    const bool whole = j0 + step + OWN / 2 <= job.kept_columns && ld % 4 == 0 && (uintptr_t)job.kept % 16 == 0;
+    const int64_t ld = job.saved_ld;
+    const bool whole = j0 + step + OWN / 2 <= job.saved_columns && ld % 4 == 0 && (uintptr_t)job.saved % 16 == 0;
 #pragma unroll
     for (int i = 0; i < OWN; i++) {
-        float *to = job.kept + (i0 + i) * ld + j0;
+        float *to = job.saved + (i0 + i) * ld + j0;
         if (i0 + i >= job.rows) return;
         if (whole) {
             *(float4 *)to = make_float4(value[i][0], value[i][1], value[i][2], value[i][3]);
@@ -352,7 +352,7 @@ static __device__ void keep_values(const mrc_difference_product &job, const floa
 #pragma unroll
             for (int j = 0; j < OWN; j++) {
                 int at = j % 4 + j / 4 * step;
-                if (j0 + at < job.kept_columns) to[at] = value[i][j];
+                if (j0 + at < job.saved_columns) to[at] = value[i][j];
             }
         }
     }
@@ -550,8 +550,8 @@ static __global__ void __launch_bounds__(THREADS, Sums::BLOCKS)
             __syncthreads();
         }
         Sums::add(shared.sums, value, value_columns, step);
-        if ((first + tile) * SIDE < job.kept_columns)
-            keep_values(job, value, row + own_rows, (first + tile) * SIDE + value_columns, step);
+        if ((first + tile) * SIDE < job.saved_columns)
+            save_values(job, value, row + own_rows, (first + tile) * SIDE + value_columns, step);
     }
     Sums::store(shared.sums, row, job, job.parts + (int64_t)blockIdx.y * job.rows * job.columns);
 }

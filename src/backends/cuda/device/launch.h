@@ -187,8 +187,8 @@ typedef struct mrc_difference_product {
     const void *a, *b;              /* packed tiles of X, of Z */
     const float *weights;           /* packed W */
     double *parts;                  /* (groups, rows, columns): sums over each group's centers */
-    float *kept; /* (rows, kept_columns), leading dimension kept_ld: receives the first columns of K */
-    int64_t kept_columns, kept_ld;
+    float *saved; /* (rows, saved_columns), leading dimension saved_ld: receives the first columns of K */
+    int64_t saved_columns, saved_ld;
 } mrc_difference_product;
 cudaError_t mrc_launch_difference_product(cudaStream_t stream, const mercer_kernel *kernel,
                                           const mrc_difference_product *job);

@@ -65,8 +65,8 @@ typedef struct mrc_fused_job {
     float *sums;          /* (units, m, columns) scratch */
     mercer_matrix y;      /* (m, c) f32 or f64 */
     int add;
-    void *kept; /* NULL, or (mrc_fused_cached_rows(m), kept_columns) f16: receives 2^15 K of the first centers */
-    int64_t kept_columns; /* multiple of MRC_FUSED_CENTERS */
+    void *saved; /* NULL, or (mrc_fused_cached_rows(m), saved_columns) f16: receives 2^15 K of the first centers */
+    int64_t saved_columns; /* multiple of MRC_FUSED_CENTERS */
 } mrc_fused_job;
 
 /* y = or += (add) the result from sums (units, rows of y, columns): products of packed weights and 2^15 K. */

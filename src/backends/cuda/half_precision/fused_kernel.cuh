@@ -118,9 +118,9 @@ struct fused_arguments {
     float scale;
     const void *x_norms, *z_norms;
     float *sums;
-    uint4 *kept; /* (kept_rows, kept_pieces): saved values in pieces of 8 halves, or NULL */
-    int32_t kept_tiles, kept_rows;
-    int64_t kept_pieces;
+    uint4 *saved; /* (saved_rows, saved_pieces): saved values in pieces of 8 halves, or NULL */
+    int32_t saved_tiles, saved_rows;
+    int64_t saved_pieces;
 };
 
 struct alignas(8) barriers {
@@ -214,14 +214,14 @@ static __device__ __forceinline__ uint4 gather_piece(uint32_t v0, uint32_t v1, u
     return high ? make_uint4(a, b, v2, v3) : make_uint4(v0, v1, a, b);
 }
 
-/* Y += profile(S) W for one tile. KEEP: the values are also stored at keep0 and keep1, the addresses of this thread's
+/* Y += profile(S) W for one tile. SAVE: the values are also stored at place0 and place1, the addresses of this thread's
    first pieces of its two rows (NULL after the last row). A piece is 8 values; the four pieces of a quad are 64
    contiguous bytes. */
-template <int KERNEL, int COLUMNS, bool KEEP, typename Rows>
+template <int KERNEL, int COLUMNS, bool SAVE, typename Rows>
 static __device__ __forceinline__ void multiply_weights(const Rows &rows, typename Rows::dot (&dots)[128],
                                                         float (&sums)[COLUMNS / 2], const char *norms, uint32_t weights,
                                                         typename Rows::norm x_norm0, typename Rows::norm x_norm1,
-                                                        uint4 *keep0, uint4 *keep1)
+                                                        uint4 *place0, uint4 *place1)
 {
     typedef typename Rows::norm norm;
     const norm *z_norms = (const norm *)norms + 2 * (threadIdx.x % 4);
@@ -237,13 +237,13 @@ static __device__ __forceinline__ void multiply_weights(const Rows &rows, typena
             values[2 * pair + 1] = two_halves(rows.template value<KERNEL>(dots[4 * j + 2], x_norm1, z0),
                                               rows.template value<KERNEL>(dots[4 * j + 3], x_norm1, z1));
         }
-        if (KEEP) {
+        if (SAVE) {
 #pragma unroll
             for (int four = 0; four < 2; four++) {
                 const uint32_t *v = values + 8 * four;
                 uint4 piece0 = gather_piece(v[0], v[2], v[4], v[6]), piece1 = gather_piece(v[1], v[3], v[5], v[7]);
-                if (keep0) keep0[part * 8 + four * 4] = piece0;
-                if (keep1) keep1[part * 8 + four * 4] = piece1;
+                if (place0) place0[part * 8 + four * 4] = piece0;
+                if (place1) place1[part * 8 + four * 4] = piece1;
             }
         }
         wgmma_begin();
@@ -258,7 +258,7 @@ static __device__ __forceinline__ void multiply_weights(const Rows &rows, typena
 
 /* Computes the sums of 64 rows over the tiles of a unit. In the layout of wgmma a warp has 16 rows, and thread t of a
    quad (four neighboring lanes) has columns 8 j + 2 t and 8 j + 2 t + 1 of rows `row` and `row` + 8. */
-template <int KERNEL, int COLUMNS, bool KEEP, typename Rows>
+template <int KERNEL, int COLUMNS, bool SAVE, typename Rows>
 static __device__ __forceinline__ void compute(const fused_arguments &job, uint32_t stages, uint32_t weights,
                                                const char *norms, uint32_t marks, int row_block, int unit,
                                                int first_tile, int end_tile)
@@ -279,13 +279,13 @@ static __device__ __forceinline__ void compute(const fused_arguments &job, uint3
     for (int tile = first_tile; tile < end_tile; tile++) {
         multiply_points(job, dots, stages, full, empty, group, stage, parity);
         barrier_wait(marks + offsetof(barriers, weights_full), weights_parity);
-        uint4 *keep0 = NULL, *keep1 = NULL;
-        if (KEEP && tile < job.kept_tiles) {
-            uint4 *place = job.kept + (int64_t)row * job.kept_pieces + tile * (MRC_FUSED_CENTERS / 8) + lane % 4;
-            if (row < job.kept_rows) keep0 = place;
-            if (row + 8 < job.kept_rows) keep1 = place + 8 * job.kept_pieces;
+        uint4 *place0 = NULL, *place1 = NULL;
+        if (SAVE && tile < job.saved_tiles) {
+            uint4 *place = job.saved + (int64_t)row * job.saved_pieces + tile * (MRC_FUSED_CENTERS / 8) + lane % 4;
+            if (row < job.saved_rows) place0 = place;
+            if (row + 8 < job.saved_rows) place1 = place + 8 * job.saved_pieces;
         }
-        multiply_weights<KERNEL, COLUMNS, KEEP>(rows, dots, sums, norms, weights, x_norm0, x_norm1, keep0, keep1);
+        multiply_weights<KERNEL, COLUMNS, SAVE>(rows, dots, sums, norms, weights, x_norm0, x_norm1, place0, place1);
         if (lane == 0) barrier_arrive(marks + offsetof(barriers, weights_empty));
         weights_parity ^= 1;
     }
@@ -305,7 +305,7 @@ template <int COLUMNS> static constexpr int fused_shared_bytes(void)
     return 1024 + STAGES * STAGE_BYTES + COLUMNS * MRC_FUSED_CENTERS * 2 + NORM_BYTES + (int)sizeof(barriers);
 }
 
-template <int KERNEL, int COLUMNS, bool KEEP, typename Rows>
+template <int KERNEL, int COLUMNS, bool SAVE, typename Rows>
 static __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
     fused(const __grid_constant__ CUtensorMap x_map, const __grid_constant__ CUtensorMap z_map,
           const __grid_constant__ CUtensorMap w_map, const fused_arguments job)
@@ -342,7 +342,7 @@ static __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS
                                  end_tile);
     } else {
         asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
-        compute<KERNEL, COLUMNS, KEEP, Rows>(job, stages, weights, base + (norms - stages), marks, row_block, unit,
+        compute<KERNEL, COLUMNS, SAVE, Rows>(job, stages, weights, base + (norms - stages), marks, row_block, unit,
                                              first_tile, end_tile);
     }
     cluster_sync(); /* no block may exit while another can still signal its barriers */

@@ -39,11 +39,11 @@ static bool make_map(CUtensorMap *map, encode_function encode, CUtensorMapDataTy
 
 /* Launches one variant. A variant needs more than the 48 KB of shared memory that a kernel has by default, so the limit
    is raised. */
-template <int KERNEL, int COLUMNS, bool KEEP, typename Rows>
+template <int KERNEL, int COLUMNS, bool SAVE, typename Rows>
 static cudaError_t launch_form(cudaStream_t stream, const mrc_fused_job *job, const CUtensorMap *maps,
                                const fused_arguments &arguments)
 {
-    void (*kernel)(CUtensorMap, CUtensorMap, CUtensorMap, fused_arguments) = fused<KERNEL, COLUMNS, KEEP, Rows>;
+    void (*kernel)(CUtensorMap, CUtensorMap, CUtensorMap, fused_arguments) = fused<KERNEL, COLUMNS, SAVE, Rows>;
     const int bytes = fused_shared_bytes<COLUMNS>();
     cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
     if (error != cudaSuccess) return error;
@@ -52,14 +52,14 @@ static cudaError_t launch_form(cudaStream_t stream, const mrc_fused_job *job, co
     return cudaGetLastError();
 }
 
-template <int KERNEL, bool KEEP, typename Rows>
+template <int KERNEL, bool SAVE, typename Rows>
 static cudaError_t launch_columns(cudaStream_t stream, const mrc_fused_job *job, const CUtensorMap *maps,
                                   const fused_arguments &arguments)
 {
     switch (mrc_fused_columns(job->y.cols)) {
-        case 8: return launch_form<KERNEL, 8, KEEP, Rows>(stream, job, maps, arguments);
-        case 24: return launch_form<KERNEL, 24, KEEP, Rows>(stream, job, maps, arguments);
-        case 32: return launch_form<KERNEL, 32, KEEP, Rows>(stream, job, maps, arguments);
+        case 8: return launch_form<KERNEL, 8, SAVE, Rows>(stream, job, maps, arguments);
+        case 24: return launch_form<KERNEL, 24, SAVE, Rows>(stream, job, maps, arguments);
+        case 32: return launch_form<KERNEL, 32, SAVE, Rows>(stream, job, maps, arguments);
         default: return cudaErrorNotSupported;
     }
 }
@@ -68,8 +68,8 @@ template <int KERNEL, typename Rows>
 static cudaError_t launch_kernel(cudaStream_t stream, const mrc_fused_job *job, const CUtensorMap *maps,
                                  const fused_arguments &arguments)
 {
-    return arguments.kept_tiles > 0 ? launch_columns<KERNEL, true, Rows>(stream, job, maps, arguments)
-                                    : launch_columns<KERNEL, false, Rows>(stream, job, maps, arguments);
+    return arguments.saved_tiles > 0 ? launch_columns<KERNEL, true, Rows>(stream, job, maps, arguments)
+                                     : launch_columns<KERNEL, false, Rows>(stream, job, maps, arguments);
 }
 
 /* Creates the maps of X, Z and the packed weights and launches the variant for the kernel function. type, size: element
@@ -98,10 +98,10 @@ static cudaError_t launch_fused(cudaStream_t stream, const mrc_fused_job *job, C
                                  job->x_norms,
                                  job->z_norms,
                                  job->sums,
-                                 (uint4 *)job->kept,
-                                 job->kept ? (int32_t)(job->kept_columns / MRC_FUSED_CENTERS) : 0,
+                                 (uint4 *)job->saved,
+                                 job->saved ? (int32_t)(job->saved_columns / MRC_FUSED_CENTERS) : 0,
                                  (int32_t)mrc_fused_cached_rows(job->m),
-                                 job->kept_columns / 8};
+                                 job->saved_columns / 8};
     switch (job->kernel->id) {
 #define FORM(ID, scale, value) \
     case MRC_KERNEL_##ID: return launch_kernel<MRC_KERNEL_##ID, Rows>(stream, job, maps, arguments);

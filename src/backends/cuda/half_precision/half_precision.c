@@ -116,9 +116,9 @@ mercer_status mrc_half_precision_make(mrc_half_precision *self, int64_t rows)
 
 /* ---- The fused kernel ---------------------------------------------------------------------------------------- */
 
-int64_t mrc_half_cached_width(const mrc_cached_block *kept, int64_t p)
+int64_t mrc_half_cached_width(const mrc_cached_block *cached, int64_t p)
 {
-    return kept->columns >= p ? mrc_fused_padded(p) : kept->columns;
+    return cached->columns >= p ? mrc_fused_padded(p) : cached->columns;
 }
 
 /* Scratch of the fused kernel. */
@@ -126,9 +126,9 @@ typedef struct fused_scratch {
     void *weights, *factors, *sums; /* packed weights, their factors, partial sums */
 } fused_scratch;
 
-/* Computes y = K W, or y += if add, for the rows of X in use; saves kept_columns columns of K in kept. */
+/* Computes y = K W, or y += if add, for the rows of X in use; saves saved_columns columns of K in saved. */
 static mercer_status multiply_rows(mrc_half_precision *self, const fused_scratch *scratch, const mercer_matrix *w,
-                                   const mercer_matrix *y, bool add, void *kept, int64_t kept_columns)
+                                   const mercer_matrix *y, bool add, void *saved, int64_t saved_columns)
 {
     mrc_backend *backend = self->backend;
     cudaStream_t stream = mrc_cuda_of(backend)->stream;
@@ -150,8 +150,8 @@ static mercer_status multiply_rows(mrc_half_precision *self, const fused_scratch
                            .sums = scratch->sums,
                            .y = *y,
                            .add = add,
-                           .kept = kept,
-                           .kept_columns = kept_columns};
+                           .saved = saved,
+                           .saved_columns = saved_columns};
     MRC_CUDA_TRY(backend, mrc_fused_product(stream, &fused));
     return MERCER_OK;
 }
@@ -159,7 +159,7 @@ static mercer_status multiply_rows(mrc_half_precision *self, const fused_scratch
 /* Computes the product with the fused kernel, a block of rows of X at a time. All blocks use the same scratch, because
    the stream runs them one after the other. */
 static mercer_status run_fused(mrc_half_precision *self, const mercer_matrix *w, const mercer_matrix *y, bool add,
-                               const mrc_cached_block *kept)
+                               const mrc_cached_block *cached)
 {
     mrc_backend *backend = self->backend;
     const mrc_pair *pair = self->pair;
@@ -174,8 +174,8 @@ static mercer_status run_fused(mrc_half_precision *self, const mercer_matrix *w,
         int64_t rows = mrc_min(BLOCK, y->rows - i);
         mercer_matrix out = mrc_rows(y, i, rows);
         MRC_TRY(mrc_half_precision_use(self, &self->x, i, rows));
-        int64_t width = kept ? mrc_half_cached_width(kept, p) : 0;
-        void *place = width > 0 ? (char *)kept->memory + i * width * 2 : NULL;
+        int64_t width = cached ? mrc_half_cached_width(cached, p) : 0;
+        void *place = width > 0 ? (char *)cached->memory + i * width * 2 : NULL;
         MRC_TRY(multiply_rows(self, &scratch, w, &out, add, place, width));
     }
     return MERCER_OK;
@@ -191,7 +191,7 @@ static bool is_fused(const mrc_backend *backend, const mercer_matrix *w)
 
 /* Uses bytes only if both sides are bytes; otherwise bytes are rounded to halves like floats. */
 static mercer_status run_half_product(mrc_half_precision *self, const mercer_matrix *w, const mercer_matrix *y,
-                                      bool add, const mrc_cached_block *kept)
+                                      bool add, const mrc_cached_block *cached)
 {
     mrc_backend *backend = self->backend;
     mercer_matrix weights, out;
@@ -200,8 +200,8 @@ static mercer_status run_half_product(mrc_half_precision *self, const mercer_mat
                   mrc_half_precision_takes_bytes(backend, self->pair->z);
     MRC_TRY(mrc_cuda_read(backend, w, &weights));
     MRC_TRY(mrc_cuda_write(backend, y, add, &out));
-    MRC_TRY(is_fused(backend, w) ? run_fused(self, &weights, &out, add, kept)
-                                 : mrc_half_precision_tiles(self, &weights, &out, add, kept));
+    MRC_TRY(is_fused(backend, w) ? run_fused(self, &weights, &out, add, cached)
+                                 : mrc_half_precision_tiles(self, &weights, &out, add, cached));
     return mrc_cuda_write_back(backend, y, &out);
 }
 
@@ -213,27 +213,27 @@ mercer_status mrc_cuda_half_matmul(mrc_backend *backend, const mrc_pair *pair, c
 }
 
 /* On Hopper, saves whole tiles of 256 columns, as many as fit the buffer; other GPUs save nothing. The number of rows
-   is rounded up to a size that cuBLAS multiplies fast, which leaves space for fewer columns. kept->columns does not
+   is rounded up to a size that cuBLAS multiplies fast, which leaves space for fewer columns. cached->columns does not
    count padding. */
 mercer_status mrc_cuda_half_forward(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *w,
-                                    const mercer_matrix *f, mrc_cached_block *kept)
+                                    const mercer_matrix *f, mrc_cached_block *cached)
 {
     mrc_half_precision self = {.backend = backend, .pair = pair};
-    mrc_cached_block block = *kept;
+    mrc_cached_block block = *cached;
     int64_t rows = mrc_max(mrc_fused_cached_rows(pair->x->rows), 1);
-    kept->columns = 0;
-    block.columns = mrc_min(kept->bytes / (2 * rows), mrc_fused_padded(pair->z->rows));
+    cached->columns = 0;
+    block.columns = mrc_min(cached->bytes / (2 * rows), mrc_fused_padded(pair->z->rows));
     block.columns = mrc_cuda_of(backend)->hopper ? block.columns / MRC_FUSED_CENTERS * MRC_FUSED_CENTERS : 0;
     MRC_TRY(run_half_product(&self, w, f, false, block.columns > 0 ? &block : NULL));
-    kept->columns = mrc_min(block.columns, pair->z->rows);
-    kept->opaque = true;
+    cached->columns = mrc_min(block.columns, pair->z->rows);
+    cached->opaque = true;
     return MERCER_OK;
 }
 
 /* H = K' G by a general matrix product, for up to WIDE columns of G. G is split into `count` parts (1 or 2) next to
    each other, so that K is read only once. */
 static mercer_status transpose_wide(mrc_backend *backend, const mercer_matrix *g, const mercer_matrix *h,
-                                    const mrc_cached_block *kept, int64_t ld, int count)
+                                    const mrc_cached_block *cached, int64_t ld, int count)
 {
     static const float one = 1, zero = 0;
     mrc_cuda *cuda = mrc_cuda_of(backend);
@@ -249,7 +249,7 @@ static mercer_status transpose_wide(mrc_backend *backend, const mercer_matrix *g
         MRC_CUDA_TRY(backend, cudaMemsetAsync(parts + g->rows * width * 2, 0, (size_t)((padded - g->rows) * width * 2),
                                               cuda->stream));
     cublasStatus_t status = cuda->libraries.cublasGemmEx_64(
-        cuda->blas, CUBLAS_OP_N, CUBLAS_OP_T, width, h->rows, padded, &one, parts, CUDA_R_16F, width, kept->memory,
+        cuda->blas, CUBLAS_OP_N, CUBLAS_OP_T, width, h->rows, padded, &one, parts, CUDA_R_16F, width, cached->memory,
         CUDA_R_16F, ld, &zero, sums, CUDA_R_32F, width, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
     if (status != CUBLAS_STATUS_SUCCESS)
         return mrc_fail(backend->context, MERCER_ERROR_INTERNAL, "cuBLAS: a product of cached values returned %d",
@@ -260,7 +260,7 @@ static mercer_status transpose_wide(mrc_backend *backend, const mercer_matrix *g
 
 /* H = K' G for few columns: one narrow product on tensor cores, limited by memory bandwidth. */
 static mercer_status transpose_few(mrc_backend *backend, const mercer_matrix *g, const mercer_matrix *h,
-                                   const mrc_cached_block *kept, int64_t ld)
+                                   const mrc_cached_block *cached, int64_t ld)
 {
     static const float one = 1, zero = 0;
     mrc_cuda *cuda = mrc_cuda_of(backend);
@@ -272,7 +272,7 @@ static mercer_status transpose_few(mrc_backend *backend, const mercer_matrix *g,
     MRC_TRY(mrc_cuda_push(backend, &factors, MRC_FUSED_OUTPUTS * (int64_t)sizeof(float)));
     MRC_CUDA_TRY(backend, mrc_fused_pack_weights(cuda->stream, *g, columns, padded, parts, factors));
     cublasStatus_t status = cuda->libraries.cublasGemmEx_64(
-        cuda->blas, CUBLAS_OP_T, CUBLAS_OP_T, columns, h->rows, padded, &one, parts, CUDA_R_16F, padded, kept->memory,
+        cuda->blas, CUBLAS_OP_T, CUBLAS_OP_T, columns, h->rows, padded, &one, parts, CUDA_R_16F, padded, cached->memory,
         CUDA_R_16F, ld, &zero, sums, CUDA_R_32F, columns, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
     if (status != CUBLAS_STATUS_SUCCESS)
         return mrc_fail(backend->context, MERCER_ERROR_INTERNAL, "cuBLAS: a product of cached values returned %d",
@@ -283,17 +283,17 @@ static mercer_status transpose_few(mrc_backend *backend, const mercer_matrix *g,
 
 /* H (columns, c) = K' G with K (m, ld), the halves that forward saved: up to 1024 columns of G at a time. */
 mercer_status mrc_cuda_half_transpose(mrc_backend *backend, const mrc_pair *pair, const mercer_matrix *g,
-                                      const mercer_matrix *h, const mrc_cached_block *kept)
+                                      const mercer_matrix *h, const mrc_cached_block *cached)
 {
     mercer_matrix weights, out;
-    int64_t ld = mrc_half_cached_width(kept, pair->z->rows);
+    int64_t ld = mrc_half_cached_width(cached, pair->z->rows);
     MRC_CUDA_SCRATCH(backend);
     MRC_TRY(mrc_cuda_read(backend, g, &weights));
     MRC_TRY(mrc_cuda_write(backend, h, false, &out));
-    if (g->cols < MRC_CUDA_WIDE) MRC_TRY(transpose_few(backend, &weights, &out, kept, ld));
+    if (g->cols < MRC_CUDA_WIDE) MRC_TRY(transpose_few(backend, &weights, &out, cached, ld));
     for (int64_t k = 0; k < g->cols && g->cols >= MRC_CUDA_WIDE; k += WIDE) {
         mercer_matrix some = mrc_columns(&weights, k, mrc_min(WIDE, g->cols - k)), to = mrc_columns(&out, k, some.cols);
-        MRC_TRY(transpose_wide(backend, &some, &to, kept, ld, pair->short_weights ? 1 : 2));
+        MRC_TRY(transpose_wide(backend, &some, &to, cached, ld, pair->short_weights ? 1 : 2));
     }
     return mrc_cuda_write_back(backend, h, &out);
 }

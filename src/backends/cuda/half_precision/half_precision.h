@@ -50,11 +50,11 @@ mercer_status mrc_half_precision_use(mrc_half_precision *self, mrc_half_side *si
 
 /* Returns the leading dimension, in elements, of the saved kernel values of p centers, which are stored in whole
    tiles. */
-int64_t mrc_half_cached_width(const mrc_cached_block *kept, int64_t p);
+int64_t mrc_half_cached_width(const mrc_cached_block *cached, int64_t p);
 
-/* Computes Y = K(X, Z) W, or Y += if add, with W and Y on the device (half_tiles.c). kept: NULL or, on Hopper, where
-   the first kept->columns columns of K are saved. */
+/* Computes Y = K(X, Z) W, or Y += if add, with W and Y on the device (half_tiles.c). cached: NULL or, on Hopper, where
+   the first cached->columns columns of K are saved. */
 mercer_status mrc_half_precision_tiles(mrc_half_precision *self, const mercer_matrix *w, const mercer_matrix *y,
-                                       bool add, const mrc_cached_block *kept);
+                                       bool add, const mrc_cached_block *cached);
 
 #endif

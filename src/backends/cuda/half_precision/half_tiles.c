@@ -20,18 +20,18 @@ enum { ROWS = 8192, CENTERS = 16384, PARTS = 2, UNREAD = 8 }; /* UNREAD: columns
 
 typedef struct tiles {
     mrc_half_precision *half;
-    const mrc_cached_block *kept; /* NULL, or where the first columns of K are saved */
-    int64_t c, width;             /* columns of W; columns of packed weights and sums */
-    int64_t ld;                   /* leading dimension of dots and values */
+    const mrc_cached_block *cached; /* NULL, or where the first columns of K are saved */
+    int64_t c, width;               /* columns of W; columns of packed weights and sums */
+    int64_t ld;                     /* leading dimension of dots and values */
     float *dots, *sums, *factors;
     void *values, *weights;
     void *no_weights, *no_sums; /* unused operands of the fused kernel, which always computes sums */
 } tiles;
 
 /* Returns the number of centers whose values are saved, without the padding of the last tile. */
-static int64_t kept_columns(const tiles *self)
+static int64_t cached_columns(const tiles *self)
 {
-    return self->kept ? mrc_min(self->kept->columns, self->half->pair->z->rows) : 0;
+    return self->cached ? mrc_min(self->cached->columns, self->half->pair->z->rows) : 0;
 }
 
 /* Allocates zero weights and a buffer for sums that are not read: the fused kernel needs both even if only K is used.
@@ -50,11 +50,11 @@ static mercer_status make_fused(tiles *self, int64_t rows, int64_t most)
 static mercer_status allocate_tiles(tiles *self, const mercer_matrix *w, int64_t rows)
 {
     mrc_backend *backend = self->half->backend;
-    int64_t p = self->half->pair->z->rows, kept = kept_columns(self), some = mrc_min(p - kept, CENTERS);
+    int64_t p = self->half->pair->z->rows, cached = cached_columns(self), some = mrc_min(p - cached, CENTERS);
     self->ld = mrc_fused_padded(some);
     self->c = w->cols, self->width = mrc_tile_width(self->c, PARTS);
     if (mrc_cuda_of(backend)->hopper)
-        MRC_TRY(make_fused(self, rows, mrc_max(some, kept)));
+        MRC_TRY(make_fused(self, rows, mrc_max(some, cached)));
     else
         MRC_TRY(mrc_cuda_push(backend, &self->dots, rows * self->ld * 4));
     MRC_TRY(mrc_cuda_push(backend, &self->values, mrc_fused_cached_rows(rows) * self->ld * 2));
@@ -109,8 +109,8 @@ static mercer_status evaluate_tiles(tiles *self, int64_t rows, int64_t first, in
                          .weights = self->no_weights,
                          .sums = self->no_sums,
                          .y.cols = 1,
-                         .kept = values,
-                         .kept_columns = ld};
+                         .saved = values,
+                         .saved_columns = ld};
     MRC_CUDA_TRY(half->backend, mrc_fused_evaluate(cuda->stream, &job));
     return MERCER_OK;
 }
@@ -130,13 +130,13 @@ static mercer_status add_centers(tiles *self, int64_t rows, int64_t first, int64
 }
 
 mercer_status mrc_half_precision_tiles(mrc_half_precision *half, const mercer_matrix *w, const mercer_matrix *y,
-                                       bool add, const mrc_cached_block *kept)
+                                       bool add, const mrc_cached_block *cached)
 {
     mrc_backend *backend = half->backend;
     cudaStream_t stream = mrc_cuda_of(backend)->stream;
-    tiles self = {.half = half, .kept = kept};
-    int64_t p = half->pair->z->rows, block = mrc_min(y->rows, ROWS), before = kept_columns(&self);
-    int64_t width = kept ? mrc_half_cached_width(kept, p) : 0;
+    tiles self = {.half = half, .cached = cached};
+    int64_t p = half->pair->z->rows, block = mrc_min(y->rows, ROWS), before = cached_columns(&self);
+    int64_t width = cached ? mrc_half_cached_width(cached, p) : 0;
     MRC_TRY(mrc_half_precision_make(half, block));
     MRC_TRY(allocate_tiles(&self, w, block));
     MRC_CUDA_TRY(backend, mrc_tile_weights(stream, *w, PARTS, self.factors, self.weights));
@@ -144,7 +144,7 @@ mercer_status mrc_half_precision_tiles(mrc_half_precision *half, const mercer_ma
         int64_t rows = mrc_min(ROWS, y->rows - i);
         mercer_matrix out = mrc_rows(y, i, rows);
         MRC_TRY(mrc_half_precision_use(half, &half->x, i, rows));
-        if (before > 0) MRC_TRY(add_centers(&self, rows, 0, before, (char *)kept->memory + i * width * 2, width));
+        if (before > 0) MRC_TRY(add_centers(&self, rows, 0, before, (char *)cached->memory + i * width * 2, width));
         for (int64_t j = before; j < p; j += CENTERS)
             MRC_TRY(add_centers(&self, rows, j, mrc_min(CENTERS, p - j), self.values, self.ld));
         MRC_CUDA_TRY(backend, mrc_tile_store(stream, self.sums, PARTS, self.factors, out, add));
