@@ -245,7 +245,7 @@ mercer_status mercer_evaluation_query(const mercer_evaluation *evaluation, merce
     mercer_metrics ours = {.struct_size = sizeof ours,
                            .rows = evaluation->rows,
                            .outputs = evaluation->outputs,
-                           .ranked_rows = evaluation->kept,
+                           .ranked_rows = evaluation->saved,
                            .task = evaluation->options.task,
                            .weight = evaluation->weight,
                            .interval = evaluation->options.radius ? evaluation->options.interval : none};

@@ -99,13 +99,13 @@ static int compare_ranked(const void *a, const void *b)
 /* Sorts the saved rows by their score for class j, ascending. The caller frees *out. */
 static mercer_status rank_rows(const mercer_evaluation *self, int64_t j, ranked **out)
 {
-    MRC_TRY(mrc_alloc(self->context, out, self->kept, sizeof **out, "ranks"));
-    for (int64_t i = 0; i < self->kept; i++) {
-        double w = self->kept_weights[i];
-        bool own = self->kept_labels[i] == j;
+    MRC_TRY(mrc_alloc(self->context, out, self->saved, sizeof **out, "ranks"));
+    for (int64_t i = 0; i < self->saved; i++) {
+        double w = self->saved_weights[i];
+        bool own = self->saved_labels[i] == j;
         (*out)[i] = (ranked){self->scores[i * self->outputs + j], own ? w : 0, own ? 0 : w};
     }
-    qsort(*out, (size_t)self->kept, sizeof **out, compare_ranked);
+    qsort(*out, (size_t)self->saved, sizeof **out, compare_ranked);
     return MERCER_OK;
 }
 
@@ -117,11 +117,11 @@ static mercer_status auc_of(const mercer_evaluation *self, int64_t j, double *ou
     double below = 0, pairs = 0, all = 0;
     bool ranked_all = true;
     MRC_TRY(rank_rows(self, j, &list));
-    for (int64_t i = 0, next; i < self->kept; i = next) {
+    for (int64_t i = 0, next; i < self->saved; i = next) {
         double own = list[i].own, other = list[i].other;
         ranked_all = ranked_all && !isnan(list[i].score);
         /* Start at i + 1, because a NaN does not equal itself, and a group of ties must not be empty. */
-        for (next = i + 1; next < self->kept && list[next].score == list[i].score; next++)
+        for (next = i + 1; next < self->saved && list[next].score == list[i].score; next++)
             own += list[next].own, other += list[next].other;
         pairs += own * (below + other / 2);
         below += other, all += own;
@@ -153,10 +153,10 @@ static mercer_status roc_curve(const mercer_evaluation *self, int64_t j, double 
     double own = 0, other = 0, a = 0, b = 0;
     *count = 0;
     MRC_TRY(rank_rows(self, j, &list));
-    for (int64_t i = 0; i < self->kept; i++) own += list[i].own, other += list[i].other;
-    int64_t step = capacity > 2 ? (self->kept + capacity - 3) / (capacity - 2) : self->kept, since = step;
-    for (int64_t i = self->kept - 1; i >= -1 && own > 0 && other > 0 && *count < capacity; i--) {
-        bool whole = i < 0 || i == self->kept - 1 || list[i].score != list[i + 1].score;
+    for (int64_t i = 0; i < self->saved; i++) own += list[i].own, other += list[i].other;
+    int64_t step = capacity > 2 ? (self->saved + capacity - 3) / (capacity - 2) : self->saved, since = step;
+    for (int64_t i = self->saved - 1; i >= -1 && own > 0 && other > 0 && *count < capacity; i--) {
+        bool whole = i < 0 || i == self->saved - 1 || list[i].score != list[i + 1].score;
         if (i < 0 || (whole && since >= step)) {
             x[*count] = b / other, y[*count] = a / own;
             (*count)++;

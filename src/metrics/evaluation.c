@@ -7,12 +7,12 @@
 
 #include <string.h>
 
-enum { KEPT_BYTES = 64 << 20 }; /* default limit: two million rows with two outputs */
+enum { SAVED_BYTES = 64 << 20 }; /* default limit: two million rows with two outputs */
 
 /* Returns the number of rows that can be saved for ranking: each takes a score per output, a weight and a label. */
-static int64_t rows_to_keep(const mercer_evaluation_options *options)
+static int64_t choose_capacity(const mercer_evaluation_options *options)
 {
-    int64_t bytes = options->memory > 0 ? options->memory : KEPT_BYTES;
+    int64_t bytes = options->memory > 0 ? options->memory : SAVED_BYTES;
     int64_t row = (options->outputs + 2) * (int64_t)sizeof(double);
     return mrc_max(1, mrc_min(options->rows, bytes / row));
 }
@@ -37,12 +37,12 @@ static mercer_status allocate_rows(mercer_evaluation *self)
         self->options.class_shift = self->row + 5 * c;
     }
     MRC_TRY(mrc_scope_alloc(&self->held, &self->members, c, sizeof(int32_t), "an evaluation"));
-    MRC_TRY(mrc_scope_alloc(&self->held, &self->scores, self->keep * c, sizeof(double), rows));
-    MRC_TRY(mrc_scope_alloc(&self->held, &self->kept_weights, self->keep, sizeof(double), rows));
+    MRC_TRY(mrc_scope_alloc(&self->held, &self->scores, self->capacity * c, sizeof(double), rows));
+    MRC_TRY(mrc_scope_alloc(&self->held, &self->saved_weights, self->capacity, sizeof(double), rows));
     if (!self->classes)
         return mrc_scope_alloc(&self->held, &self->pairs, self->plot * shown * 2, sizeof(double), "pairs");
     MRC_TRY(mrc_scope_alloc_zero(&self->held, &self->confusion, c * c, sizeof(double), "a confusion matrix"));
-    return mrc_scope_alloc(&self->held, &self->kept_labels, self->keep, sizeof(int32_t), rows);
+    return mrc_scope_alloc(&self->held, &self->saved_labels, self->capacity, sizeof(int32_t), rows);
 }
 
 mercer_status mrc_evaluation_create(mercer_evaluation **out, mercer_context *context,
@@ -54,7 +54,7 @@ mercer_status mrc_evaluation_create(mercer_evaluation **out, mercer_context *con
     self->options = *options;
     self->classes = options->task == MERCER_TASK_CLASSIFICATION;
     self->outputs = options->outputs;
-    self->keep = rows_to_keep(options);
+    self->capacity = choose_capacity(options);
     self->plot = mrc_min(options->rows, MRC_PLOTTED_ROWS);
     MRC_TRY(allocate_rows(self));
     *out = self, self = NULL;
@@ -70,17 +70,17 @@ void mrc_evaluation_free(mercer_evaluation *self)
 
 /* Returns whether row i of n is saved: if floor(i m / n) differs between rows i and i - 1. This saves exactly m rows,
    evenly spaced. */
-static bool is_kept(int64_t i, int64_t n, int64_t m)
+static bool is_sampled(int64_t i, int64_t n, int64_t m)
 {
     return m >= n || i == 0 ||
            (int64_t)((double)i * (double)m / (double)n) != (int64_t)((double)(i - 1) * (double)m / (double)n);
 }
 
 /* Saves target and prediction of some rows for a plot. */
-static void keep_pair(mercer_evaluation *self, const double *f, const double *y)
+static void save_pair(mercer_evaluation *self, const double *f, const double *y)
 {
     int64_t shown = mrc_min(self->outputs, MRC_PLOTTED_OUTPUTS);
-    if (self->plotted == self->plot || !is_kept(self->rows, self->options.rows, self->plot)) return;
+    if (self->plotted == self->plot || !is_sampled(self->rows, self->options.rows, self->plot)) return;
     double *to = self->pairs + 2 * shown * self->plotted++;
     for (int64_t j = 0; j < shown; j++) to[2 * j] = y[j], to[2 * j + 1] = f[j];
 }
@@ -89,19 +89,20 @@ static void keep_pair(mercer_evaluation *self, const double *f, const double *y)
    scores go directly to the saved rows, or to scratch space if the row is not saved. */
 static void add_row(mercer_evaluation *self, const double *f, const double *y, int32_t label, double weight)
 {
-    bool keep = weight > 0 && self->kept < self->keep && is_kept(self->rows, self->options.rows, self->keep);
-    double *scores = keep ? self->scores + self->kept * self->outputs : self->row + 2 * self->outputs;
+    bool save =
+        weight > 0 && self->saved < self->capacity && is_sampled(self->rows, self->options.rows, self->capacity);
+    double *scores = save ? self->scores + self->saved * self->outputs : self->row + 2 * self->outputs;
     self->weight += weight;
     if (self->classes)
         mrc_class_row(self, f, label, weight, scores);
     else
         mrc_value_row(self, f, y, weight, scores);
-    if (!self->classes) keep_pair(self, f, y);
+    if (!self->classes) save_pair(self, f, y);
     self->rows++;
-    if (!keep) return;
-    self->kept_weights[self->kept] = weight;
-    if (self->classes) self->kept_labels[self->kept] = label;
-    self->kept++;
+    if (!save) return;
+    self->saved_weights[self->saved] = weight;
+    if (self->classes) self->saved_labels[self->saved] = label;
+    self->saved++;
 }
 
 mercer_status mrc_evaluation_add(mercer_evaluation *self, const mercer_matrix *F, const mercer_matrix *Y,

@@ -33,7 +33,7 @@ struct mercer_evaluation {
     bool classes;
     int64_t outputs; /* c */
     int64_t rows;    /* rows added so far */
-    int64_t kept;    /* number of rows in `scores` */
+    int64_t saved;   /* number of rows in `scores` */
     int64_t plotted; /* number of rows in `pairs` */
     double weight;   /* sum of w */
 
@@ -51,12 +51,12 @@ struct mercer_evaluation {
     double log_loss, brier;
     mrc_confidence_bin bins[MRC_CALIBRATION_BINS];
 
-    int64_t keep;         /* capacity of `scores` in rows */
-    int64_t plot;         /* capacity of `pairs` in rows */
-    double *scores;       /* (keep, c) values: |f - y|; classes: log(p / (1 - p)) */
-    double *kept_weights; /* (keep) weights of the rows in `scores` */
-    int32_t *kept_labels; /* (keep) labels of the rows in `scores`; NULL for values */
-    double *pairs;        /* (plot, min(c, MRC_PLOTTED_OUTPUTS), 2) y and f; NULL for classes */
+    int64_t capacity;      /* capacity of `scores` in rows */
+    int64_t plot;          /* capacity of `pairs` in rows */
+    double *scores;        /* (capacity, c) values: |f - y|; classes: log(p / (1 - p)) */
+    double *saved_weights; /* (capacity) weights of the rows in `scores` */
+    int32_t *saved_labels; /* (capacity) labels of the rows in `scores`; NULL for values */
+    double *pairs;         /* (plot, min(c, MRC_PLOTTED_OUTPUTS), 2) y and f; NULL for classes */
     /* (6 c) scratch space for f, for y or p, and for errors; then copies of options.radius and class_shift, and
        `shifted` */
     double *row;

@@ -43,16 +43,16 @@ void mrc_value_row(mercer_evaluation *self, const double *f, const double *y, do
 static mercer_status prediction_quantiles(const mercer_evaluation *self, int64_t first, int64_t last, double out[4])
 {
     static const double shares[4] = {0.5, 0.9, 0.99, 1};
-    int64_t count = self->kept * (last - first), at = 0;
+    int64_t count = self->saved * (last - first), at = 0;
     double total = 0, sum = 0;
     mrc_weighted *list;
     MRC_SCOPE(scope, self->context);
     for (int k = 0; k < 4; k++) out[k] = (double)NAN;
     if (count == 0) return MERCER_OK;
     MRC_TRY(mrc_scope_alloc(&scope, &list, count, sizeof *list, "errors"));
-    for (int64_t i = 0; i < self->kept; i++)
+    for (int64_t i = 0; i < self->saved; i++)
         for (int64_t j = first; j < last; j++)
-            list[at++] = (mrc_weighted){self->scores[i * self->outputs + j], self->kept_weights[i]};
+            list[at++] = (mrc_weighted){self->scores[i * self->outputs + j], self->saved_weights[i]};
     mrc_weighted_sort(list, count);
     for (int64_t i = 0; i < count; i++) total += list[i].weight;
     int k = 0;
