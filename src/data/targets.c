@@ -72,7 +72,7 @@ static const char *place_text(const mrc_targets *self, int64_t place, char out[6
 }
 
 /* Copies a name into `texts` and sets *at to its offset. */
-static mercer_status keep_text(mrc_targets *self, const char *text, int64_t length, int64_t *at)
+static mercer_status save_text(mrc_targets *self, const char *text, int64_t length, int64_t *at)
 {
     if (self->texts_used + length + 1 > self->texts_capacity) {
         int64_t capacity = 2 * self->texts_capacity + length + 1;
@@ -136,7 +136,7 @@ static mercer_status add_target(mrc_targets *self, const char *text, int64_t len
         } else if (*slot < 0) {
             mrc_target_class *entry = &self->found[self->count];
             *entry = (mrc_target_class){.value = value, .text = -1, .path = self->path, .place = place};
-            if (text) MRC_TRY(keep_text(self, text, length, &entry->text));
+            if (text) MRC_TRY(save_text(self, text, length, &entry->text));
             *slot = (int32_t)self->count++;
         }
         if (!self->too_many) self->classes[self->rows] = *slot;
@@ -170,7 +170,7 @@ static mercer_status add_name(mrc_targets *self, const char *text, int64_t lengt
     if (self->text_place < 0) {
         self->text_place = place;
         self->text_path = self->path;
-        MRC_TRY(keep_text(self, text, length, &self->text_first));
+        MRC_TRY(save_text(self, text, length, &self->text_first));
     }
     self->whole = false;
     return add_target(self, text, length, NAN, place);

@@ -172,8 +172,8 @@ static void test_spread_rows(void **state)
         assert_succeeds(context, mrc_spread_rows_add(&rows, context, i, cells, 2));
         int64_t stride = i < MRC_GAPS_ROWS ? 1 : i < 2 * MRC_GAPS_ROWS ? 2 : 4;
         if (i % 1000 && i < 3 * MRC_GAPS_ROWS) continue;
-        assert_true(rows.stride == stride && rows.kept == i / stride + 1 && rows.kept <= MRC_GAPS_ROWS);
-        for (int64_t k = 0; k < rows.kept; k++)
+        assert_true(rows.stride == stride && rows.saved == i / stride + 1 && rows.saved <= MRC_GAPS_ROWS);
+        for (int64_t k = 0; k < rows.saved; k++)
             assert_true(rows.cells[2 * k] == (float)(k * stride) && rows.cells[2 * k + 1] == (float)(-k * stride));
     }
     mrc_free(context, rows.cells);

@@ -80,7 +80,7 @@ static bool parse_index(const char *at, const char *end, int64_t *index)
 }
 
 /* Stores a value as float, and updates the rounding statistics of its feature. */
-static void keep_value(sparse *self, const sink *to, int64_t feature, double value)
+static void store_value(sparse *self, const sink *to, int64_t feature, double value)
 {
     to->row[feature] = (float)value;
     double off = fabs((double)to->row[feature] - value);
@@ -112,7 +112,7 @@ static mercer_status read_pair(sparse *self, int64_t line, words word, const sin
     if (kind != MRC_NUMBER) return fail_word(self, line, word, "has a value that is not a number");
     self->least = mrc_min(self->least, index);
     self->largest = mrc_max(self->largest, index);
-    if (to->row) keep_value(self, to, index - to->base, value);
+    if (to->row) store_value(self, to, index - to->base, value);
     return MERCER_OK;
 }
 

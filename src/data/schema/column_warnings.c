@@ -172,7 +172,7 @@ void mrc_cells_warn_row_numbers(const mrc_cells *cells)
 {
     enum { LEAST_ROWS = 32 }; /* fewer rows could be in ascending order by chance */
     bool tallied = cells->tallied > 0;
-    int64_t rows = tallied ? cells->some.kept : cells->x.rows, stride = tallied ? cells->some.stride : 1, warned = 0;
+    int64_t rows = tallied ? cells->some.saved : cells->x.rows, stride = tallied ? cells->some.stride : 1, warned = 0;
     const float *first = tallied ? cells->some.cells : (const float *)cells->x.data;
     if (cells->count < 2 || rows < LEAST_ROWS || !first) return; /* a single column is certainly meant as a feature */
     for (int64_t j = 0; j < cells->count && warned < MRC_COLUMN_WARNINGS; j++) {

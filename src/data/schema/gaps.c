@@ -25,17 +25,17 @@ mercer_status mrc_spread_rows_add(mrc_spread_rows *self, mercer_context *context
     if (columns > MRC_GAPS_COLUMNS) return MERCER_OK;
     if (!self->cells) {
         MRC_TRY(mrc_alloc(context, &self->cells, MRC_GAPS_ROWS * columns, sizeof(float), "rows of a table"));
-        self->kept = 0, self->stride = 1;
+        self->saved = 0, self->stride = 1;
     }
     if (index & (self->stride - 1)) return MERCER_OK; /* take every stride-th row; the stride is a power of two */
-    if (self->kept == MRC_GAPS_ROWS) {
+    if (self->saved == MRC_GAPS_ROWS) {
         /* The buffer is full: drop every other row and take rows half as often from now on. */
-        self->kept /= 2, self->stride *= 2;
-        for (int64_t i = 1; i < self->kept; i++)
+        self->saved /= 2, self->stride *= 2;
+        for (int64_t i = 1; i < self->saved; i++)
             memcpy(self->cells + i * columns, self->cells + 2 * i * columns, bytes);
         if (index & (self->stride - 1)) return MERCER_OK;
     }
-    memcpy(self->cells + self->kept++ * columns, cells, bytes);
+    memcpy(self->cells + self->saved++ * columns, cells, bytes);
     return MERCER_OK;
 }
 
@@ -82,7 +82,7 @@ typedef struct finding {
 static double deviation_of(const mrc_spread_rows *rows, int64_t columns, int64_t j, double mean)
 {
     double sum = 0, known = 0;
-    for (int64_t i = 0; i < rows->kept; i++) {
+    for (int64_t i = 0; i < rows->saved; i++) {
         float cell = rows->cells[i * columns + j];
         if (isnan(cell)) continue;
         sum += ((double)cell - mean) * ((double)cell - mean);
@@ -114,7 +114,7 @@ static void add_products(finding *self)
 {
     double z[MRC_GAPS_COLUMNS], known[MRC_GAPS_COLUMNS];
     int64_t k = self->count;
-    for (int64_t row = 0; row < self->rows->kept; row++) {
+    for (int64_t row = 0; row < self->rows->saved; row++) {
         const float *cells = self->rows->cells + row * self->columns;
         for (int64_t i = 0; i < k; i++) {
             double cell = (double)cells[self->places[i]];
@@ -167,13 +167,13 @@ mercer_status mrc_gaps_find(const mrc_spread_rows *rows, mercer_context *context
 {
     finding self = {.rows = rows, .columns = count};
     *memory = NULL;
-    if (!rows->cells || rows->kept < MRC_GAPS_LEAST_ROWS || !choose_gap_rule(&self, columns)) return MERCER_OK;
+    if (!rows->cells || rows->saved < MRC_GAPS_LEAST_ROWS || !choose_gap_rule(&self, columns)) return MERCER_OK;
     int64_t k = self.count, numbers = k * k;
     MRC_SCOPE(scope, context);
     MRC_TRY(mrc_scope_alloc_zero(&scope, &self.products, 3 * numbers, sizeof(double), "correlations of columns"));
     self.pairs = self.products + numbers, self.inverse = self.pairs + numbers;
     add_products(&self);
-    double rho = fmax(0.001, (double)k / (double)rows->kept);
+    double rho = fmax(0.001, (double)k / (double)rows->saved);
     /* ends at the latest when rho reaches k, because |R_ij| <= 1 makes the matrix diagonally dominant */
     while (!find_inverse(&self, rho)) rho *= 10;
     MRC_TRY(mrc_alloc(context, memory, k * (k + 1) / 2, sizeof(double), "correlations of columns"));

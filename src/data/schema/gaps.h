@@ -29,8 +29,8 @@ struct mrc_column;
 
 /* A sample of rows, evenly spaced over the rows seen so far. */
 typedef struct mrc_spread_rows {
-    float *cells;         /* (MRC_GAPS_ROWS, columns); NULL before the first row or if there are too many columns */
-    int64_t kept, stride; /* number of rows in `cells`; every stride-th row of the table is taken */
+    float *cells;          /* (MRC_GAPS_ROWS, columns); NULL before the first row or if there are too many columns */
+    int64_t saved, stride; /* number of rows in `cells`; every stride-th row of the table is taken */
 } mrc_spread_rows;
 
 /* Adds row `index` if it belongs to the sample. Must be called for every row, in order from 0. */

@@ -162,7 +162,7 @@ static int64_t target_bytes(const tables *self)
 
 /* ---- Samples ------------------------------------------------------------------------------------------------- */
 
-static mercer_status keep_unused(const mrc_layout *layout, mercer_dataset *dataset)
+static mercer_status save_unused(const mrc_layout *layout, mercer_dataset *dataset)
 {
     MRC_TRY(mrc_layout_names(layout, dataset->context, MRC_COLUMN_UNUSED, &dataset->unused_text));
     dataset->unused_names = dataset->unused_text;
@@ -190,7 +190,7 @@ static mercer_status allocate_table(tables *self, mercer_dataset *dataset, mrc_s
     MRC_TRY(mrc_budget_take(input->context, input->budget, reading->name, bytes));
     MRC_TRY(mrc_alloc(input->context, memory, rows * cols, sizeof(float), "samples"));
     to->cells->x = mrc_view(*memory, rows, cols, MERCER_F32);
-    MRC_TRY(keep_unused(&self->layout, dataset));
+    MRC_TRY(save_unused(&self->layout, dataset));
     if (self->layout.weight >= 0) {
         dataset->rows = all;
         MRC_TRY(mrc_dataset_make_weights(dataset, &to->weights));

@@ -259,7 +259,7 @@ static column_cells cells_of_column(const piece *self, int64_t cell)
 }
 
 /* Stores up to eight numbers of a column one by one. Returns false if the rest of the column need not be read. */
-static bool keep_each(piece *self, int64_t index, int64_t row, int64_t end, column_cells cells, mercer_status *status)
+static bool store_each(piece *self, int64_t index, int64_t row, int64_t end, column_cells cells, mercer_status *status)
 {
     mrc_cell_column *column = self->to->actions[index].column;
     const mrc_eight_numbers *numbers = &self->numbers[row / 8];
@@ -291,7 +291,7 @@ static mercer_status read_numbers(piece *self, int64_t index, int64_t rows)
             const int32_t *places = self->places + row;
             for (int k = 0; k < 8; k++) cells.first[places[k] * cells.stride] = numbers->cells[k];
             action->column->gaps += __builtin_popcount(empty);
-        } else if (!keep_each(self, index, row, mrc_min(row + 8, rows), cells, &status)) {
+        } else if (!store_each(self, index, row, mrc_min(row + 8, rows), cells, &status)) {
             break;
         }
     }

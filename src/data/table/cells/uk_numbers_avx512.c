@@ -190,7 +190,7 @@ static __mmask8 take_long(const char *base, __m512i first, __m512i length, char 
 }
 
 /* Stores the values, their cells, and the lanes whose rounding error exceeds self->off. */
-static inline void keep(const mrc_fields *self, __m512d values, mrc_eight_numbers *out)
+static inline void store_numbers(const mrc_fields *self, __m512d values, mrc_eight_numbers *out)
 {
     __m512d moved = _mm512_sub_pd(values, _mm512_set1_pd(self->origin));
     __m256 cells = _mm512_cvtpd_ps(moved);
@@ -210,7 +210,7 @@ static void take_each(const mrc_fields *self, const uint32_t *end, unsigned lane
                                       self->begin, &out->values[k]);
         out->plain |= (uint8_t)(plain << k);
     }
-    keep(self, _mm512_load_pd(out->values), out);
+    store_numbers(self, _mm512_load_pd(out->values), out);
 }
 
 void mrc_uk_numbers_u8_avx512(const mrc_fields *self, int64_t rows, mrc_eight_numbers *out)
@@ -240,7 +240,7 @@ void mrc_uk_numbers_u8_avx512(const mrc_fields *self, int64_t rows, mrc_eight_nu
         }
         out->plain = plain;
         out->empty = empty;
-        keep(&fields, _mm512_mask_blend_pd(empty, values, _mm512_set1_pd(__builtin_nan(""))), out);
+        store_numbers(&fields, _mm512_mask_blend_pd(empty, values, _mm512_set1_pd(__builtin_nan(""))), out);
         if (more) take_each(&fields, end, more, out);
     }
     mrc_fields rest = fields;
