@@ -37,7 +37,7 @@ mercer_status mrc_check_range(mercer_context *context, double top, int64_t d, bo
 }
 
 /* A kernel callback whose value is the distance itself: it leaves the block unchanged. */
-static int keep_distance(void *user, const mercer_kernel_block *block)
+static int save_distance(void *user, const mercer_kernel_block *block)
 {
     (void)user, (void)block;
     return 0;
@@ -46,7 +46,7 @@ static int keep_distance(void *user, const mercer_kernel_block *block)
 mercer_status mrc_distances(mrc_backend *backend, double norm, const mercer_matrix *x, const mercer_matrix *z,
                             const mercer_matrix *out)
 {
-    const mercer_kernel distance = {.id = MERCER_KERNEL_CALLBACK_DISTANCE, .callback = keep_distance, .p = norm};
+    const mercer_kernel distance = {.id = MERCER_KERNEL_CALLBACK_DISTANCE, .callback = save_distance, .p = norm};
     mrc_pair pair = {.kernel = &distance, .x = x, .z = z};
     return backend->ops->kernel_eval(backend, &pair, out);
 }

@@ -18,9 +18,9 @@
  * scores (n, c).
  *
  * Intervals (src/model/calibration.c) need scores of held-out rows: in regression |f - y| of each output, in
- * classification the total probability of all classes that rank before the true class. The model stores up to MOST_KEPT
- * quantiles of them: entry k of m is the smallest score that is not exceeded by rows with a share (k + 1) / m of the
- * total weight. Without weights, and up to MOST_KEPT rows, these are the sorted scores themselves.
+ * classification the total probability of all classes that rank before the true class. The model stores up to
+ * MOST_SAVED quantiles of them: entry k of m is the smallest score that is not exceeded by rows with a share (k + 1) /
+ * m of the total weight. Without weights, and up to MOST_SAVED rows, these are the sorted scores themselves.
  *
  * The scores come from the validation set. Without a validation set, the scores are cross-validated: three models are
  * each trained on two thirds of the samples and score the remaining third. The rows of a unit (data/equal_rows.h) stay
@@ -43,7 +43,7 @@
 #include <string.h>
 
 /* LEAST_SCORES: fewer scores do not determine a temperature. MOST_SCORES: more would only cost time. */
-enum { FOLDS = 3, LEAST_SCORES = 8, MOST_SCORES = 10000, MOST_KEPT = 1000 };
+enum { FOLDS = 3, LEAST_SCORES = 8, MOST_SCORES = 10000, MOST_SAVED = 1000 };
 /* Curvatures 2^2 .. 2^8. Smaller curvatures hardly bend scores between 0 and 1; larger curvatures magnify noise around
    0. */
 enum { FIRST_CURVATURE = 2, CURVATURES = 7 };
@@ -251,7 +251,7 @@ static mercer_status count_rows(const mercer_dataset *dataset, const double *wei
 }
 
 /* Stores the quantiles of a dataset's interval scores in the model. predicted: the model's predictions for its rows. */
-static mercer_status keep_scores(mercer_fitting *self, const mercer_dataset *dataset, const mercer_matrix *predicted)
+static mercer_status save_scores(mercer_fitting *self, const mercer_dataset *dataset, const mercer_matrix *predicted)
 {
     double effective, *row;
     const double *weights;
@@ -259,7 +259,7 @@ static mercer_status keep_scores(mercer_fitting *self, const mercer_dataset *dat
     MRC_SCOPE(scope, self->context);
     MRC_TRY(mrc_fit_population_weights(self, dataset, &scope, &weights));
     MRC_TRY(count_rows(dataset, weights, &n, &effective));
-    int64_t m = mrc_min(n, MOST_KEPT);
+    int64_t m = mrc_min(n, MOST_SAVED);
     int64_t lists = dataset->task == MERCER_TASK_CLASSIFICATION ? 1 : predicted->cols;
     mrc_weighted *list;
     mercer_matrix scores;
@@ -296,7 +296,7 @@ static mercer_status calibrate_on_validation(mercer_fitting *self, bool temperat
     MRC_TRY(mrc_dataset_take(&some, held, rows, m));
     MRC_TRY(mercer_model_predict(self->model, &scores, &some->x));
     if (temperature) MRC_TRY(calibrate_classes(self, some, &scores));
-    return intervals ? keep_scores(self, some, &scores) : MERCER_OK;
+    return intervals ? save_scores(self, some, &scores) : MERCER_OK;
 }
 
 /* ---- Cross-validation ------------------------------------------------------------------------------------------ */

@@ -152,7 +152,7 @@ static double choose_unit(mrc_searcher *self, double largest)
 }
 
 /* Stores the weights of the copies (width) in the preprocessing. */
-static mercer_status keep_blend(const mrc_search_points *points, const double *weights)
+static mercer_status save_blend(const mrc_search_points *points, const double *weights)
 {
     int64_t d = points->features;
     double *factors;
@@ -164,7 +164,7 @@ static mercer_status keep_blend(const mrc_search_points *points, const double *w
 
 /* Stores the scales of a candidate, normalized by choose_unit. In norm 1 with copies, the scales are the weights of the
    blend; otherwise they are a diagonal map. */
-static mercer_status keep_scales(mrc_searcher *self, const mrc_candidate *best)
+static mercer_status save_scales(mrc_searcher *self, const mrc_candidate *best)
 {
     const mrc_search_points *points = &self->points;
     int64_t k = best->space->x.cols;
@@ -178,14 +178,14 @@ static mercer_status keep_scales(mrc_searcher *self, const mrc_candidate *best)
     }
     double unit = choose_unit(self, largest);
     for (int64_t j = 0; j < k; j++) scales[j] = norm_1 && scales[j] < DROPPED * largest ? 0 : scales[j] / unit;
-    if (norm_1 && points->blended) return keep_blend(points, scales);
-    if (points->blended) MRC_TRY(keep_blend(points, self->weights));
+    if (norm_1 && points->blended) return save_blend(points, scales);
+    if (points->blended) MRC_TRY(save_blend(points, self->weights));
     return mrc_preprocess_set_map(points->preprocess, k, k, true, scales);
 }
 
 /* Stores the factors of a candidate as the weights of the blend, then its map, normalized by choose_unit. Without
    copies the factors are multiplied into the map. */
-static mercer_status keep_map(mrc_searcher *self, const mrc_candidate *best)
+static mercer_status save_map(mrc_searcher *self, const mrc_candidate *best)
 {
     const mrc_search_points *points = &self->points;
     int64_t d = points->features, width = points->width;
@@ -194,7 +194,7 @@ static mercer_status keep_map(mrc_searcher *self, const mrc_candidate *best)
     MRC_TRY(mrc_scope_alloc(&scope, &factors, width, sizeof *factors, "scales"));
     MRC_TRY(mrc_scope_alloc(&scope, &map, d * d, sizeof *map, "the metric"));
     for (int64_t j = 0; j < width; j++) factors[j] = exp(best->values[j]);
-    if (points->blended) MRC_TRY(keep_blend(points, factors));
+    if (points->blended) MRC_TRY(save_blend(points, factors));
     for (int64_t i = 0; i < d * d; i++) {
         map[i] = (points->blended ? 1 : factors[i / d]) * best->values[width + i];
         largest = fmax(largest, fabs(map[i]));
@@ -210,8 +210,8 @@ mercer_status mrc_search_use_candidate(mrc_searcher *self, const mrc_candidate *
     result->kernel = best->kernel;
     switch (best->space->kind) {
         case MRC_LEARN_SCALE: choose_unit(self, exp(best->values[0])); break;
-        case MRC_LEARN_SCALES: MRC_TRY(keep_scales(self, best)); break;
-        case MRC_LEARN_MAP: MRC_TRY(keep_map(self, best)); break;
+        case MRC_LEARN_SCALES: MRC_TRY(save_scales(self, best)); break;
+        case MRC_LEARN_MAP: MRC_TRY(save_map(self, best)); break;
     }
     result->preprocess = self->points.preprocess;
     self->points.preprocess = NULL;
