@@ -183,8 +183,8 @@ int cli_check_log(const char *path);
 int cli_log_open(cli_log **out, const char *path);
 /* Writes {"event": name, ...}; takes ownership of `object`. Write errors are reported by cli_log_close. */
 void cli_log_event(cli_log *log, const char *name, json_t *object);
-int cli_log_is_kept(const cli_log *log); /* 1 if events are written to a file, 0 if they are discarded */
-int cli_log_close(cli_log *log);         /* NULL is allowed; prints errors, returns an exit code */
+int cli_log_has_file(const cli_log *log); /* 1 if events are written to a file, 0 if they are discarded */
+int cli_log_close(cli_log *log);          /* NULL is allowed; prints errors, returns an exit code */
 
 /* ---- Terminal (terminal.c) --------------------------------------------------------------------------------------- */
 

@@ -149,12 +149,12 @@ static void add_input(list *all, const char *option, const char *paths)
 
 static void add_output(list *all, const char *option, const char *path)
 {
-    static const char *const kept[] = {"config.json", "checkpoint.safetensors"};
+    static const char *const saved_files[] = {"config.json", "checkpoint.safetensors"};
     if (strcmp(path, "-") == 0) return;
     add_file(all, option, path, 1); /* for --checkpoint, only a new folder is added */
     if (strcmp(option, "--checkpoint") != 0) return;
     for (int i = 0; i < 2; i++) {
-        CLI_OWNED(cli_drop) char *file = cli_format("%s/%s", path, kept[i]);
+        CLI_OWNED(cli_drop) char *file = cli_format("%s/%s", path, saved_files[i]);
         add_file(all, option, file, 1);
     }
 }

@@ -74,9 +74,9 @@ static int report_interruption(const run *r, int with_checkpoint)
 static int check_signals(const run *r)
 {
     int stop = 0, code = cli_interrupted(&stop);
-    int kept = r->folder != NULL &&
-               cli_folder_has_checkpoint(r->folder); /* the search and rounds of training write one, too */
-    return code == CLI_OK && stop ? report_interruption(r, kept) : code;
+    int with_checkpoint = r->folder != NULL &&
+                          cli_folder_has_checkpoint(r->folder); /* the search and rounds of training write one, too */
+    return code == CLI_OK && stop ? report_interruption(r, with_checkpoint) : code;
 }
 
 /* ---- Detecting changed data -------------------------------------------------------------------------------------- */
@@ -189,7 +189,7 @@ static int fit_model(run *r)
     if (r->folder != NULL && r->folder->replaces) CLI_TRY(begin_folder(r));
     /* Set-up may take long but changes nothing that a checkpoint stores, so until the first step a signal ends the
        program without saving. */
-    r->watch.keeps = r->folder != NULL;
+    r->watch.saves_checkpoint = r->folder != NULL;
     if (r->folder != NULL) end_on_signals(r, FOLDER_GRACE, "training had not begun");
     r->report = (mercer_report){.struct_size = sizeof r->report};
     r->job.fit.training = &r->report;
@@ -274,7 +274,7 @@ static int finish_run(run *r)
     cli_log_event(r->log, "plan", cli_plan_json(r->report.plan)); /* with the final numbers */
     cli_log_spectrum(r->log, job->parts.trainer, &r->report);
     if (metrics != NULL) log_comparison(r);
-    if (cli_log_is_kept(r->log) && cli_comm() == NULL)
+    if (cli_log_has_file(r->log) && cli_comm() == NULL)
         cli_log_importance(r->log, job->parts.model, metrics != NULL ? job->parts.validation : job->parts.train);
     cli_timeline_end(&r->job.timeline);
     cli_log_event(r->log, "warnings", json_pack("{so}", "texts", cli_warnings_json()));

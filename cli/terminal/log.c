@@ -80,7 +80,7 @@ void cli_log_event(cli_log *log, const char *name, json_t *object)
     json_decref(object);
 }
 
-int cli_log_is_kept(const cli_log *log)
+int cli_log_has_file(const cli_log *log)
 {
     return log->file != NULL;
 }

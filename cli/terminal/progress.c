@@ -174,7 +174,7 @@ int cli_watch_progress(void *user, const mercer_progress *p)
     /* An epoch has ended if no partial pass is in progress and the epoch was not reported before. */
     int ended = p->pass_samples == 0 && p->epoch > watch->epoch;
     if (!watch->begun) {
-        if (watch->keeps) cli_end_by_itself();
+        if (watch->saves_checkpoint) cli_end_by_itself();
         report_plan_changes(watch);
         watch->begun = 1;
         watch->first_samples = ended ? 0 : p->samples;

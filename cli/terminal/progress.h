@@ -22,8 +22,8 @@ typedef struct cli_watch {
     int64_t first_samples;
     double first_seconds, first_passes;
     double last_logged;
-    int keeps;           /* true from the first step on: a signal writes a checkpoint before the program ends */
-    double search_error; /* held-out error of the search's last step; 0: no search */
+    int saves_checkpoint; /* true from the first step on: a signal writes a checkpoint before the program ends */
+    double search_error;  /* held-out error of the search's last step; 0: no search */
     double validation_accuracy, validation_loss; /* last known values */
     mercer_trainer *trainer;                     /* NULL until it is created */
     int64_t told;                                /* value of mercer_plan.changes at the last output */
