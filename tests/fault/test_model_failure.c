@@ -229,9 +229,9 @@ static bool fail_one(int c, int n, bool json)
         assert_string_equal(model_info(self.model).labels[1], names[1]);
         assert_string_equal(model_info(self.model).note, "a note");
         assert_string_equal(preprocess_info(model_info(self.model).preprocess).spec, "standardize");
-        file_bytes kept = read_bytes(in_folder("model"));
-        assert_int_equal(kept.count, 3);
-        free(kept.data);
+        file_bytes saved = read_bytes(in_folder("model"));
+        assert_int_equal(saved.count, 3);
+        free(saved.data);
         assert_succeeds(self.context, calls[c].run(&self));
     }
     if (calls[c].run == call_save) check_saved(&self); /* whether or not an allocation failed before */

@@ -105,7 +105,7 @@ static inline mercer_dataset *open_data(const char *x, const char *y)
     return open_with(&options);
 }
 
-static inline void keep_last_warning(void *user, mercer_log_level level, const char *message)
+static inline void save_last_warning(void *user, mercer_log_level level, const char *message)
 {
     (void)level;
     snprintf(user, WARNING_CHARS, "%s", message);
@@ -118,7 +118,7 @@ static inline void assert_warning(const mercer_dataset_options *options, const c
     mercer_context_options with = MERCER_INIT(mercer_context_options);
     mercer_context *listening;
     mercer_dataset *data;
-    with.log = keep_last_warning, with.log_user = warned, with.log_level = MERCER_LOG_WARNING;
+    with.log = save_last_warning, with.log_user = warned, with.log_level = MERCER_LOG_WARNING;
     assert_succeeds(NULL, mercer_context_create(&listening, &with));
     assert_succeeds(listening, mercer_dataset_open(&data, listening, options));
     if (says)

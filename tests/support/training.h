@@ -101,13 +101,13 @@ static inline bool projects(const char *solver)
 
 /* Copy the report's plan, because the report outlives its model. There are two buffers: a copy is valid until the
    second call after it. */
-static inline void keep_plan(mercer_report *report)
+static inline void copy_plan(mercer_report *report)
 {
-    static mercer_plan kept[2];
+    static mercer_plan plans[2];
     static int last;
     last = !last;
-    kept[last] = *report->plan;
-    report->plan = &kept[last];
+    plans[last] = *report->plan;
+    report->plan = &plans[last];
 }
 
 /* Return the weights of a model of type `real` trained by `ranks` ranks (0: no communicator). report may be NULL. */
@@ -125,7 +125,7 @@ static inline dense train_as(const task *self, const mercer_train_options *optio
     assert_succeeds(with, mercer_trainer_create(&trainer, model, comm, options));
     if (report) report->struct_size = sizeof *report;
     assert_succeeds(with, mercer_trainer_fit(trainer, &source, report));
-    if (report) keep_plan(report);
+    if (report) copy_plan(report);
     mercer_matrix weights = model_info(model).weights;
     dense out = dense_of(&weights);
     for (int64_t k = 0; k < out.rows * out.cols; k++) assert_true(isfinite(out.a[k]));

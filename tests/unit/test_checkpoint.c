@@ -59,7 +59,7 @@ typedef struct run_result {
 
 /* Train from scratch, or from the checkpoint if `resume`, until call number `stop_at` of the progress callback. */
 static run_result run_until(const task *self, mercer_train_options options, int threads, bool resume, int64_t stop_at,
-                            bool keep)
+                            bool with_checkpoint)
 {
     mercer_context *with = open_context(threads);
     stopper watch = {.stop_at = stop_at};
@@ -70,7 +70,7 @@ static run_result run_until(const task *self, mercer_train_options options, int 
     run_result out = {.report = {.struct_size = sizeof out.report}};
     options.progress = count_calls, options.progress_user = &watch;
     options.progress_seconds = 1e-9; /* shorter than any step, so every step calls the callback */
-    options.checkpoint = keep ? path : NULL;
+    options.checkpoint = with_checkpoint ? path : NULL;
     options.checkpoint_note = "note";
     if (resume)
         assert_succeeds(with, mercer_model_load(&model, with, NULL, path));
@@ -82,7 +82,7 @@ static run_result run_until(const task *self, mercer_train_options options, int 
     assert_succeeds(with, mercer_trainer_create(&trainer, model, comm, &options));
     if (resume) assert_succeeds(with, mercer_trainer_resume(trainer, path));
     assert_succeeds(with, mercer_trainer_fit(trainer, &source, &out.report));
-    keep_plan(&out.report);
+    copy_plan(&out.report);
     mercer_matrix weights = model_info(model).weights;
     out.weights = dense_of(&weights);
     out.stopped = out.report.stopped;

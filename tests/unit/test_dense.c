@@ -99,7 +99,7 @@ static void check_eigen(mrc_backend *backend, int64_t n, int64_t q, int kind)
 {
     char what[64];
     snprintf(what, sizeof what, "n = %d, q = %d, kind %d", (int)n, (int)q, kind);
-    mercer_matrix a = symmetric(n, kind), kept = symmetric(n, kind), v = data_matrix(n, q, q + 2, MERCER_F64);
+    mercer_matrix a = symmetric(n, kind), original = symmetric(n, kind), v = data_matrix(n, q, q + 2, MERCER_F64);
     double *values = calloc((size_t)q + 1, sizeof *values);
     values[q] = 42;
     set_sentinels(&v);
@@ -109,18 +109,18 @@ static void check_eigen(mrc_backend *backend, int64_t n, int64_t q, int kind)
     double trace = 0, sum = 0, error, all = 0;
     for (int64_t i = 0; i < q; i++) {
         assert_that(i == 0 || values[i] <= values[i - 1], "%s: value %d is above the one before", what, (int)i);
-        residual(&kept, &v, i, values[i], &error, &all);
+        residual(&original, &v, i, values[i], &error, &all);
         double bound = 10 * (double)n * 0x1p-53 * sqrt(all);
         assert_that(sqrt(error) <= bound, "%s: residual of pair %d is %g, bound %g", what, (int)i, sqrt(error), bound);
         sum += values[i];
     }
     check_vectors(&v, what);
-    for (int64_t i = 0; i < n; i++) trace += mrc_load(&kept, i, i);
+    for (int64_t i = 0; i < n; i++) trace += mrc_load(&original, i, i);
     /* If all pairs were computed, the trace shows that no eigenvalue is missing or repeated. */
     if (q == n)
         assert_that(fabs(sum - trace) <= 10 * (double)(n * n) * 0x1p-53 * sqrt(all), "%s: trace %g, sum %g", what,
                     trace, sum);
-    free(values), free(a.data), free(kept.data), free(v.data);
+    free(values), free(a.data), free(original.data), free(v.data);
 }
 
 static void eigen_on(mrc_backend *backend)

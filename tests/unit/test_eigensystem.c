@@ -92,16 +92,16 @@ static void test_block_method(void **state)
         double *twice = calloc((size_t)s, sizeof(double));
         mercer_matrix a = mrc_view(k.a, s, s, MERCER_F64), v = mrc_view(got.a, s, r, MERCER_F64);
         mercer_matrix w = mrc_view(again.a, s, r, MERCER_F64);
-        dense kept = dense_copy(k);
+        dense original = dense_copy(k);
         double left;
         assert_succeeds(context, mrc_eigen_block(&self.centers, &a, values, &v, 5, false, &left));
         assert_succeeds(context, mrc_eigen_block(&self.centers, &a, twice, &w, 5, false, &left));
-        assert_memory_equal(kept.a, k.a, (size_t)(s * s) * sizeof(double));
+        assert_memory_equal(original.a, k.a, (size_t)(s * s) * sizeof(double));
         assert_memory_equal(values, twice, (size_t)r * sizeof(double));
         assert_memory_equal(got.a, again.a, (size_t)(s * r) * sizeof(double));
         check_pairs(k, values, got, 1e-7 + (double)s * U, cases[i].kernel);
         assert_succeeds(context, mrc_eigen_block(&self.centers, &a, twice, &w, 6, false, &left));
-        mercer_matrix full = mrc_view(all.a, s, s, MERCER_F64), scratch = mrc_view(kept.a, s, s, MERCER_F64);
+        mercer_matrix full = mrc_view(all.a, s, s, MERCER_F64), scratch = mrc_view(original.a, s, s, MERCER_F64);
         assert_succeeds(context, context->backend->ops->eigen_top(context->backend, &scratch, s, expected, &full));
         check_pairs(k, expected, all, (double)s * 4 * U, "LAPACK");
         for (int64_t j = 0; j < r; j++) {
@@ -110,7 +110,7 @@ static void test_block_method(void **state)
             assert_that(fabs(twice[j] - expected[j]) <= 1e-7 * expected[0], "another seed: %g, LAPACK %g", twice[j],
                         expected[j]);
         }
-        free(k.a), free(all.a), free(got.a), free(again.a), free(kept.a), free(values), free(expected), free(twice);
+        free(k.a), free(all.a), free(got.a), free(again.a), free(original.a), free(values), free(expected), free(twice);
         close_bench(&self);
     }
 }
@@ -135,8 +135,8 @@ static void test_rough_pairs(void **state)
     assert_succeeds(context, mrc_eigen_block(&self.centers, &a, twice, &w, 5, true, &left));
     assert_memory_equal(values, twice, sizeof values);
     assert_memory_equal(got.a, again.a, (size_t)(S * R) * sizeof(double));
-    dense kv = dense_times(false, false, k, got), gram = dense_times(true, false, got, got), kept = dense_copy(k);
-    mercer_matrix scratch = mrc_view(kept.a, S, S, MERCER_F64);
+    dense kv = dense_times(false, false, k, got), gram = dense_times(true, false, got, got), original = dense_copy(k);
+    mercer_matrix scratch = mrc_view(original.a, S, S, MERCER_F64);
     assert_succeeds(context, context->backend->ops->eigen_top(context->backend, &scratch, S, expected, &full));
     for (int64_t j = 0; j < R; j++) {
         double residual = 0;
@@ -147,7 +147,7 @@ static void test_rough_pairs(void **state)
                     expected[j]);
         for (int64_t i = 0; i < R; i++) assert_true(fabs(AT(gram, i, j) - (i == j)) <= 1e-12);
     }
-    free(k.a), free(got.a), free(again.a), free(all.a), free(kv.a), free(gram.a), free(kept.a), free(expected);
+    free(k.a), free(got.a), free(again.a), free(all.a), free(kv.a), free(gram.a), free(original.a), free(expected);
     close_bench(&self);
 }
 

@@ -24,7 +24,7 @@ static const sizes SMALL = {60, 8, 4, 2};
 static const char *const KERNEL = "laplace:bandwidth=2";
 static const char *const projectors[] = {"exact", "ep2", "pcg", "bgs"};
 
-static int keep_step(void *user, const mercer_progress *progress)
+static int save_step(void *user, const mercer_progress *progress)
 {
     *(double *)user = progress->step;
     return 0;
@@ -34,7 +34,7 @@ static int keep_step(void *user, const mercer_progress *progress)
 static double step_of(const task *self, mercer_train_options options)
 {
     double step = 0;
-    options.epochs = 1, options.progress = keep_step, options.progress_user = &step;
+    options.epochs = 1, options.progress = save_step, options.progress_user = &step;
     dense alpha = train(self, &options, NULL);
     free(alpha.a);
     assert_true(step > 0);

@@ -66,8 +66,8 @@ static void check_fit(bench *self, const problem *data, const mrc_units *units, 
                 limit);
 }
 
-/* kept: a factor in float exists, so K is cached and the training error is known */
-static void check_equations(const problem *data, int ranks, mercer_dtype real, bool kept)
+/* factored: a factor in float exists, so K is cached and the training error is known */
+static void check_equations(const problem *data, int ranks, mercer_dtype real, bool factored)
 {
     static double offset[C], scale[C];
     int64_t p = data->z.rows;
@@ -89,8 +89,8 @@ static void check_equations(const problem *data, int ranks, mercer_dtype real, b
         double unit = single ? 0x1p-24 : UNIT;
         largest = fmax(largest, (steps + 1) * (double)(p + 8) * UNIT * (size + 1) + 16 * unit * size);
     }
-    assert_true(isnan(self.exact.fit) == !kept);
-    if (kept) check_fit(&self, data, &units, largest);
+    assert_true(isnan(self.exact.fit) == !factored);
+    if (factored) check_fit(&self, data, &units, largest);
     free(k.data);
     close_bench(&self);
 }

@@ -111,10 +111,10 @@ static void test_bad_models(void **state)
     wrong.bandwidth = -1;
     assert_fails(context, mercer_model_create(&model, context, NULL, &wrong, &z, C, 0), MERCER_ERROR_KERNEL,
                  "bandwidth");
-    double kept = mrc_load(&z, 2, 1);
+    double saved = mrc_load(&z, 2, 1);
     mrc_store(&z, 2, 1, NAN);
     assert_fails(context, mercer_model_create(&model, context, NULL, kernel, &z, C, 0), MERCER_ERROR_DATA, "centers");
-    mrc_store(&z, 2, 1, kept);
+    mrc_store(&z, 2, 1, saved);
     bad = x, bad.cols = D - 1;
     assert_fails(context, mercer_model_predict(made, &out, &bad), MERCER_ERROR_SHAPE, "X");
     bad = out, bad.rows = N - 1;
@@ -123,12 +123,12 @@ static void test_bad_models(void **state)
     assert_fails(context, mercer_model_predict(made, &bad, &x), MERCER_ERROR_DTYPE, "F");
     bad = mrc_view(x.data, N, C, MERCER_F64);
     assert_fails(context, mercer_model_predict(made, &bad, &x), MERCER_ERROR_OVERLAP, "F");
-    kept = mrc_load(&x, 2, 1);
+    saved = mrc_load(&x, 2, 1);
     mrc_store(&x, 2, 1, INFINITY);
     int32_t labels[N];
     assert_fails(context, mercer_model_predict(made, &out, &x), MERCER_ERROR_DATA, "X");
     assert_fails(context, mercer_model_classify(made, labels, &x), MERCER_ERROR_DATA, "X");
-    mrc_store(&x, 2, 1, kept);
+    mrc_store(&x, 2, 1, saved);
     for (int64_t i = 0; i < N * C; i++) assert_true(((double *)out.data)[i] == 0);
     free(out.data);
     mercer_model_free(made);
@@ -247,10 +247,10 @@ static void test_bad_sources(void **state)
     assert_fails(context, source_from_labels(&source, context, &x, labels, 3, NULL, 1), MERCER_ERROR_DATA, "labels");
     labels[7] = -1;
     assert_fails(context, source_from_labels(&source, context, &x, labels, 3, NULL, 1), MERCER_ERROR_DATA, "labels");
-    double kept = mrc_load(&y, 3, 1);
+    double saved = mrc_load(&y, 3, 1);
     mrc_store(&y, 3, 1, NAN);
     assert_fails(context, source_from_matrices(&source, context, &x, &y, NULL, 1), MERCER_ERROR_DATA, "Y");
-    mrc_store(&y, 3, 1, kept);
+    mrc_store(&y, 3, 1, saved);
     task_close(&t);
 }
 

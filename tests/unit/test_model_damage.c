@@ -524,13 +524,13 @@ static void test_writing_fails(void **state)
         assert_int_equal(chmod(folder, 0700), 0);
         assert_fails(context, status, MERCER_ERROR_IO, path);
     }
-    file_bytes kept = read_bytes(path);
-    assert_true(kept.count == 3 && memcmp(kept.data, "old", 3) == 0);
+    file_bytes saved = read_bytes(path);
+    assert_true(saved.count == 3 && memcmp(saved.data, "old", 3) == 0);
     assert_int_equal(folder_count(), 1);
     assert_succeeds(context, mercer_model_save(model, path, NULL));
     assert_int_equal(folder_count(), 1);
     mercer_model_free(model);
-    free(kept.data);
+    free(saved.data);
 }
 
 int main(void)

@@ -47,8 +47,8 @@ static void reverse(void *data, size_t size, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         for (size_t a = 0, b = size - 1; a < b; a++, b--) {
-            unsigned char *element = (unsigned char *)data + i * size, kept = element[a];
-            element[a] = element[b], element[b] = kept;
+            unsigned char *element = (unsigned char *)data + i * size, saved = element[a];
+            element[a] = element[b], element[b] = saved;
         }
 }
 
@@ -254,13 +254,13 @@ static void test_truncated_and_changed(void **state)
     static const unsigned char odd[] = {0, ' ', '9', 0xff};
     for (size_t i = 0; i < good.count - 24; i++)
         for (size_t k = 0; k < sizeof odd; k++) {
-            unsigned char kept = good.data[i];
+            unsigned char saved = good.data[i];
             good.data[i] = odd[k];
             mercer_dataset_options options = data_options(byte_file("odd.npy", good.data, good.count), NULL);
             mercer_dataset *dataset;
             options.format = "npy";
             if (mercer_dataset_open(&dataset, context, &options) == MERCER_OK) mercer_dataset_free(dataset);
-            good.data[i] = kept;
+            good.data[i] = saved;
         }
     free(good.data);
 }

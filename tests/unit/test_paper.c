@@ -57,7 +57,7 @@ static dense printed_steps(const kernels *k, double step, dense left, dense righ
     return alpha;
 }
 
-static int keep_step(void *user, const mercer_progress *progress)
+static int save_step(void *user, const mercer_progress *progress)
 {
     *(double *)user = progress->step;
     return 0;
@@ -83,7 +83,7 @@ static void test_steps(void **state)
         mercer_train_options options = options_for("paper");
         options.nystrom = N, options.eigenpairs = q, options.batch = N, options.epochs = steps;
         options.projector_nystrom = P, options.projector_eigenpairs = q_z;
-        options.progress = keep_step, options.progress_user = &seen;
+        options.progress = save_step, options.progress_user = &seen;
         mercer_report report;
         dense got = train(&t, &options, &report);
         double limit = (double)steps * (N + P + V) * U * (1 / (N * tail) + 1 / (P * tail_z)) * k.condition *

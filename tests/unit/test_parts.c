@@ -348,8 +348,8 @@ static void test_refused_targets(void **state)
     cut("value", values, "<f8", 2, rows);
     options = data_options(all_of("part-*"), all_of("value-*"));
     mercer_dataset_free(open_with(&options));
-    double kept = values[2 * 13 + 1];
-    values[2 * 13 + 1] = NAN, cut("value", values, "<f8", 2, rows), values[2 * 13 + 1] = kept;
+    double saved = values[2 * 13 + 1];
+    values[2 * 13 + 1] = NAN, cut("value", values, "<f8", 2, rows), values[2 * 13 + 1] = saved;
     assert_refused(&options, MERCER_ERROR_DATA, "value-2.npy: *row 3, column 1 *NaN");
     rows_file("value-2.npy", samples, "<f4", 2, 0, 30);
     assert_refused(&options, MERCER_ERROR_DTYPE, "value-2.npy: *2 f32");

@@ -24,7 +24,7 @@ typedef struct job {
     char warnings[2048];
 } job;
 
-static void keep_warning(void *user, mercer_log_level level, const char *message)
+static void save_warning(void *user, mercer_log_level level, const char *message)
 {
     job *self = user;
     size_t used = strlen(self->warnings);
@@ -35,7 +35,7 @@ static void job_open(job *self, const task *t, const mercer_train_options *optio
 {
     mercer_context_options context_options = MERCER_INIT(mercer_context_options);
     memset(self, 0, sizeof *self);
-    context_options.threads = 2, context_options.log = keep_warning, context_options.log_user = self;
+    context_options.threads = 2, context_options.log = save_warning, context_options.log_user = self;
     self->plan.struct_size = sizeof self->plan, self->report.struct_size = sizeof self->report;
     assert_succeeds(NULL, mercer_context_create(&self->context, &context_options));
     assert_succeeds(self->context,

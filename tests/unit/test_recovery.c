@@ -46,7 +46,7 @@ static const struct {
 };
 enum { RUNS = sizeof solvers / sizeof *solvers };
 
-static int keep_step(void *user, const mercer_progress *progress)
+static int save_step(void *user, const mercer_progress *progress)
 {
     *(double *)user = progress->step;
     return 0;
@@ -134,7 +134,7 @@ static outcome recover(int run, const char *spec, double spread)
         options.projector_nystrom = P, options.projector_eigenpairs = 2, options.projector_passes = 20;
         options.projector_block = 2;
     }
-    options.progress = keep_step, options.progress_user = &step;
+    options.progress = save_step, options.progress_user = &step;
     if (solvers[run].is == STOCHASTIC)
         options.step_factor = 0.5, options.average = MERCER_ON, options.decay = MERCER_OFF;
     dense alpha = train(&t, &options, &report), f = dense_times(false, false, k.xz, alpha);

@@ -152,14 +152,14 @@ static void test_rejected_arguments(void **state)
     assert_refused(&options, MERCER_ERROR_DATA, "target*missing");
     options.x = text_file("o.csv", "a,y\n1,1.5\n2,2.5\n3,1\n");
     const char *old = getenv("TMPDIR");
-    char *kept = old ? strdup(old) : NULL;
+    char *saved = old ? strdup(old) : NULL;
     setenv("TMPDIR", in_folder("nowhere"), 1);
     assert_refused(&options, MERCER_ERROR_IO, "temporary file: cannot open");
-    if (kept)
-        setenv("TMPDIR", kept, 1);
+    if (saved)
+        setenv("TMPDIR", saved, 1);
     else
         unsetenv("TMPDIR");
-    free(kept);
+    free(saved);
     options.spill = -1;
     assert_refused(&options, MERCER_ERROR_ARGUMENT, "memory*spill");
 }
@@ -222,7 +222,7 @@ static void test_file(void **state)
     }
     static char name[5000];
     const char *old = getenv("TMPDIR");
-    char *kept = old ? strdup(old) : NULL;
+    char *saved = old ? strdup(old) : NULL;
     memset(name, 'n', sizeof name - 1);
     setenv("TMPDIR", name, 1);
     mercer_status status = mrc_spill_open(&spill, context);
@@ -231,11 +231,11 @@ static void test_file(void **state)
     assert_succeeds(context, mrc_spill_open(&spill, context));
     assert_string_equal(spill.folder, "/tmp");
     mrc_spill_close(&spill);
-    if (kept)
-        setenv("TMPDIR", kept, 1);
+    if (saved)
+        setenv("TMPDIR", saved, 1);
     else
         unsetenv("TMPDIR");
-    free(kept);
+    free(saved);
     assert_fails(context, status, MERCER_ERROR_IO, "TMPDIR");
     assert_int_equal(allocator.live, live);
 }

@@ -227,7 +227,7 @@ static dense run_training(const task *self, mercer_train_options options, mercer
     assert_succeeds(context, source_from_matrices(&source, context, &self->x, &self->y, NULL, 7));
     assert_succeeds(context, mercer_trainer_create(&trainer, model, NULL, &options));
     assert_succeeds(context, mercer_trainer_fit(trainer, &source, report));
-    keep_plan(report);
+    copy_plan(report);
     mercer_matrix weights = model_info(model).weights;
     dense out = dense_of(&weights);
     mercer_trainer_free(trainer);

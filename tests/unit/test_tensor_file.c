@@ -172,9 +172,9 @@ static void test_values_that_do_not_fit(void **state)
             continue;
         }
         assert_fails(context, status, MERCER_ERROR_DATA, "x: *row 1, column 1");
-        file_bytes kept = read_bytes(path);
-        assert_true(kept.count == 3 && memcmp(kept.data, "old", 3) == 0);
-        free(kept.data);
+        file_bytes saved = read_bytes(path);
+        assert_true(saved.count == 3 && memcmp(saved.data, "old", 3) == 0);
+        free(saved.data);
         assert_int_equal(folder_count(), files);
     }
 }

@@ -356,10 +356,10 @@ static void test_steps(void **state)
     bad = mrc_rows(&y, 0, N - 1);
     assert_fails(context, mercer_trainer_step(trainer, &x, &bad, NULL), MERCER_ERROR_SHAPE, "Y");
     assert_fails(context, mercer_trainer_step(trainer, &x, &y, weights), MERCER_ERROR_DATA, "weights");
-    double kept = mrc_load(&x, 1, 1);
+    double saved = mrc_load(&x, 1, 1);
     mrc_store(&x, 1, 1, NAN);
     assert_fails(context, mercer_trainer_step(trainer, &x, &y, NULL), MERCER_ERROR_DATA, "X");
-    mrc_store(&x, 1, 1, kept);
+    mrc_store(&x, 1, 1, saved);
     untouched(&f, "steps");
     assert_succeeds(context, mercer_trainer_step(trainer, &x, &y, NULL));
     bad = x, bad.dtype = MERCER_F32;
