@@ -94,15 +94,15 @@ typedef struct mrc_gemm {
 /*
  * Selected rows of a stored matrix: rows rows[i] of k for i < count, or the first count rows of k if rows is NULL.
  * `scratch` is scratch space (at least 1 row, p columns) in the type of the other factor; rows that cannot be
- * multiplied in place are gathered in `scratch`. again: the previous product with this `scratch` had the same rows, so
- * `scratch` may still contain them. add: kernel_rows adds to Y instead of overwriting Y.
+ * multiplied in place are gathered in `scratch`. same_rows: the previous product with this `scratch` had the same rows,
+ * so `scratch` may still contain them. add: kernel_rows adds to Y instead of overwriting Y.
  */
 typedef struct mrc_stored {
     const mercer_matrix *k; /* (n, p) f16, f32 or f64 */
     const int64_t *rows;
     int64_t count;
     const mercer_matrix *scratch;
-    bool again, add;
+    bool same_rows, add;
 } mrc_stored;
 
 /* Operands of feature_sums: rows X and Z, pair weights A_ij B_ij, and the norm (1 or 2). */

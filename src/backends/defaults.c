@@ -343,8 +343,8 @@ static mercer_status default_kernel_rows(mrc_backend *backend, const mrc_pair *p
 }
 
 /* The scratch space holds one block of rows of K at a time. For K W, a block yields the same number of rows of Y. For
-   K' W, each block adds a term to Y, and the first block overwrites Y. A block is reused (again) only if it contains
-   all rows, because otherwise the last block has overwritten the first. */
+   K' W, each block adds a term to Y, and the first block overwrites Y. A block is reused (same_rows) only if it
+   contains all rows, because otherwise the last block has overwritten the first. */
 mercer_status mrc_default_rows_product(mrc_backend *backend, const mrc_stored *stored, bool transpose,
                                        const mercer_matrix *w, const mercer_matrix *y)
 {
@@ -353,7 +353,7 @@ mercer_status mrc_default_rows_product(mrc_backend *backend, const mrc_stored *s
     for (int64_t first = 0; first < stored->count; first += stored->scratch->rows) {
         int64_t count = mrc_min(stored->scratch->rows, stored->count - first);
         mercer_matrix block = mrc_rows(stored->scratch, 0, count);
-        if (stored->again && count == stored->count) {
+        if (stored->same_rows && count == stored->count) {
             /* nothing to do: the buffer still contains the whole block */
         } else if (stored->rows) {
             MRC_TRY(ops->gather_rows(backend, &block, stored->k, stored->rows + first));

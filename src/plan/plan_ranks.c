@@ -59,9 +59,10 @@ static void count_memory(mercer_rank_plan *out, const mrc_problem *problem, cons
     mrc_kernel_blocks_cost(problem, plan->batch_block_bytes, plan->public_plan.cache_data, &blocks);
     mrc_bytes held = mrc_bytes_add(mrc_bytes_add(cost->held, cost->peak), blocks.held);
     /* A batch as the source returns it, its targets in training units, and the shards' parts of predictions. */
-    held.whole += batch * (points + 8 * c + 3 * c * e) + ceil((double)problem->shards / problem->ranks) * batch * c * e;
+    held.replicated +=
+        batch * (points + 8 * c + 3 * c * e) + ceil((double)problem->shards / problem->ranks) * batch * c * e;
     out->shared_bytes = (model + held.shared) / problem->ranks;
-    out->replicated_bytes = fmax(held.whole, cost->held.whole + cost->set_up.whole);
+    out->replicated_bytes = fmax(held.replicated, cost->held.replicated + cost->set_up.replicated);
     out->checkpoint_bytes = model + cost->state;
 }
 

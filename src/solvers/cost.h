@@ -37,9 +37,9 @@ static inline double mrc_problem_reads(const mrc_problem *problem, double size, 
     return problem->gathers ? size + (1 + products) * (double)problem->real_size : size;
 }
 
-/* Memory in bytes. shared: total over all ranks, divided among them; whole: held by every rank. */
+/* Memory in bytes. shared: total over all ranks, divided among them; replicated: held by every rank. */
 typedef struct mrc_bytes {
-    double shared, whole;
+    double shared, replicated;
 } mrc_bytes;
 
 typedef struct mrc_cost {
@@ -59,12 +59,12 @@ typedef struct mrc_cost {
 
 static inline double mrc_bytes_sum(mrc_bytes bytes)
 {
-    return bytes.shared + bytes.whole;
+    return bytes.shared + bytes.replicated;
 }
 
 static inline mrc_bytes mrc_bytes_add(mrc_bytes a, mrc_bytes b)
 {
-    return (mrc_bytes){a.shared + b.shared, a.whole + b.whole};
+    return (mrc_bytes){a.shared + b.shared, a.replicated + b.replicated};
 }
 
 /* Return the operand with the larger sum: the memory needed by two parts that never exist at the same time. */

@@ -36,7 +36,7 @@ typedef struct mrc_target {
 typedef struct mrc_watchdog {
     double loss, target; /* running means of the squared error and of the squared targets */
     double best;         /* lowest running loss so far */
-    double seen;         /* number of samples in the running means, in which older samples have less weight */
+    double samples;      /* number of samples in the running means, in which older samples have less weight */
 } mrc_watchdog;
 
 /* Moments at which the state may be saved. */

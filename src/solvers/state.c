@@ -52,7 +52,7 @@ void mrc_state_read_numbers(const mrc_state *state, double *values)
 {
     for (int i = 0; i < state->number_count; i++) {
         const mrc_state_number *number = &state->numbers[i];
-        values[i] = number->whole ? (double)*number->whole : number->real ? *number->real : (double)*number->flag;
+        values[i] = number->integer ? (double)*number->integer : number->real ? *number->real : (double)*number->flag;
     }
 }
 
@@ -60,7 +60,7 @@ static bool is_valid(const mrc_state_number *number, double value)
 {
     const double most_whole = 9e15; /* integers up to this are exact in a double */
     if (number->flag) return value == 0 || value == 1;
-    if (number->whole) return value >= 0 && value <= most_whole && value == floor(value);
+    if (number->integer) return value >= 0 && value <= most_whole && value == floor(value);
     return (value >= number->low && value <= number->high) || (number->unknown && isnan(value));
 }
 
@@ -71,7 +71,7 @@ void mrc_state_write_numbers(mrc_state *state, const double *values, const mrc_s
         if (!is_valid(&state->numbers[i], values[i])) *wrong = &state->numbers[i];
     for (int i = 0; i < state->number_count && !*wrong; i++) {
         mrc_state_number *number = &state->numbers[i];
-        if (number->whole) *number->whole = (int64_t)values[i];
+        if (number->integer) *number->integer = (int64_t)values[i];
         if (number->real) *number->real = values[i];
         if (number->flag) *number->flag = values[i] != 0;
     }

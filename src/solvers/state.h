@@ -14,10 +14,10 @@ struct mrc_temporary_centers;
 
 enum { MRC_STATE_MATRICES = 24, MRC_STATE_NUMBERS = 64, MRC_STATE_VALUES = 40, MRC_STATE_NAME = 16 };
 
-/* A number of the state and its valid range in a file. Exactly one of the pointers whole, real and flag is set. */
+/* A number of the state and its valid range in a file. Exactly one of the pointers integer, real and flag is set. */
 typedef struct mrc_state_number {
     const char *name; /* for messages */
-    int64_t *whole;   /* integer >= 0 */
+    int64_t *integer; /* integer >= 0 */
     double *real;     /* low .. high */
     bool *flag;
     double low, high;

@@ -432,9 +432,9 @@ static void check_ranks(const char *solver, const char *projector, mercer_dtype 
     double computing = (all - alike) / 3 + alike + projecting;
     check_near(out.compute_seconds, computing / 2e9, 1e-12 * computing);
     check_near(out.projection_share, projecting / computing, 1e-12);
-    double model = p * (d + c * e), set_up = cost.set_up.held.whole + cost.set_up.set_up.whole;
+    double model = p * (d + c * e), set_up = cost.set_up.held.replicated + cost.set_up.set_up.replicated;
     mrc_bytes held = mrc_bytes_add(mrc_bytes_add(cost.set_up.held, cost.set_up.peak), blocks.held);
-    double whole = held.whole + m * (d + 8 * c + 3 * c * e) + 3 * m * c * e; /* at most 3 shards */
+    double whole = held.replicated + m * (d + 8 * c + 3 * c * e) + 3 * m * c * e; /* at most 3 shards */
     check_near(out.shared_bytes, (model + held.shared) / 3, 1e-6);
     check_near(out.replicated_bytes, fmax(whole, set_up), 1e-6);
     check_near(out.checkpoint_bytes, model + cost.set_up.state, 1e-6);

@@ -75,7 +75,7 @@ static void again_on(mrc_backend *backend)
                   h = filled(WIDTH, COLUMNS, MERCER_F32, 5);
     mrc_stored stored = {.k = &k, .rows = rows, .count = M, .scratch = &scratch};
     assert_succeeds(backend->context, backend->ops->rows_product(backend, &stored, false, &w, &f));
-    stored.again = true;
+    stored.same_rows = true;
     assert_succeeds(backend->context, backend->ops->rows_product(backend, &stored, true, &f, &h));
     check_product(&k, rows, M, true, &f, &h);
     free(k.data), free(scratch.data), free(w.data), free(f.data), free(h.data);

@@ -50,7 +50,7 @@ mrc_bytes mrc_iteration_bytes(const mrc_problem *problem, const mrc_iteration_op
     mrc_bytes held = {e * p * columns, e * c * (2 * m + 2 * (double)s + 3 * (double)q)};
     if (!uses_temporary(options)) return held;
     held.shared += (double)options->period * m * ((double)(problem->d * problem->point_size) + c * e);
-    held.whole += m * (double)s * e;
+    held.replicated += m * (double)s * e;
     return held;
 }
 

@@ -100,8 +100,8 @@ static void choose_batch(mrc_planner *self)
     const mrc_plan_request *request = self->request;
     const mrc_preset *preset = &self->plan->solver->preset;
     mercer_plan *plan = self->public_plan;
-    bool seen = request->critical_batch > 0;
-    int64_t m = seen ? request->critical_batch : mrc_max(1, GUESSED_BATCH_PER_Q * plan->eigenpairs);
+    bool measured = request->critical_batch > 0;
+    int64_t m = measured ? request->critical_batch : mrc_max(1, GUESSED_BATCH_PER_Q * plan->eigenpairs);
     if (preset->whole_batch) m = request->n;
     if (self->options->batch > 0) m = self->options->batch;
     int64_t most = mrc_max(1, self->plan->budget / 4 / mrc_max(1, request->p * self->cached_size));
@@ -109,11 +109,11 @@ static void choose_batch(mrc_planner *self)
     if (self->device && m > ROUNDED_BATCH && self->options->batch == 0) m -= m % 256; /* whole tiles of rows */
     plan->batch = mrc_max(1, mrc_min(m, request->n));
     mrc_plan_say(plan, "m = %lld (%s)\n", (long long)plan->batch,
-                 preset->whole_batch                   ? "all samples"
-                 : self->options->batch > 0            ? "given"
-                 : seen && m < request->critical_batch ? "memory limit"
-                 : seen                                ? "critical batch"
-                                                       : "estimate until data are read");
+                 preset->whole_batch                       ? "all samples"
+                 : self->options->batch > 0                ? "given"
+                 : measured && m < request->critical_batch ? "memory limit"
+                 : measured                                ? "critical batch"
+                                                           : "estimate until data are read");
     int64_t period = preset->period ? preset->period : mrc_max(1, request->p / plan->batch);
     if (self->device && !preset->period) period = even_period(self, period);
     if (preset->update != MRC_UPDATE_PROJECT) period = 1;
@@ -294,10 +294,10 @@ void mrc_iteration_cost(const mrc_problem *problem, const mrc_plan *plan, mrc_so
     double m = n / out->batches, temporary = T > 1 ? T * (double)sizes->batch : 0;
     mrc_cost *once = &out->set_up, *batch = &out->batch;
     once->held = mrc_iteration_bytes(problem, &options, sizes->nystrom, sizes->eigenpairs);
-    once->held.whole += s * (points + q * e);
+    once->held.replicated += s * (points + q * e);
     once->held.shared += 2 * p * c * e; /* weights for rollback, and the best weights */
     /* The sample's kernel matrix and the fresh rows exist only during set-up. */
-    once->set_up.whole = (double)mrc_eigensystem_scratch_bytes(sizes->nystrom, sizes->eigenpairs) + 2 * s * points;
+    once->set_up.replicated = (double)mrc_eigensystem_scratch_bytes(sizes->nystrom, sizes->eigenpairs) + 2 * s * points;
     double pair = mrc_problem_features(problem);
     once->alike = 2 * s * s * pair + 40 * s * s * q;
     once->flops = once->alike + 2 * p * s * (pair + q);

@@ -244,12 +244,12 @@ static void list_iteration(mrc_job *job, mrc_state *state)
     int64_t p = job->target.p;
     const double any = (double)INFINITY;
     const mrc_state_number numbers[] = {
-        {"steps", .whole = &iteration->steps},
-        {"pending", .whole = &iteration->pending},
-        {"temporary", .whole = &iteration->temporary.count},
-        {"averaged", .whole = &iteration->averaged},
-        {"projections", .whole = &iteration->projections},
-        {"calls", .whole = self->projector ? &self->projector->calls : &self->no_calls},
+        {"steps", .integer = &iteration->steps},
+        {"pending", .integer = &iteration->pending},
+        {"temporary", .integer = &iteration->temporary.count},
+        {"averaged", .integer = &iteration->averaged},
+        {"projections", .integer = &iteration->projections},
+        {"calls", .integer = self->projector ? &self->projector->calls : &self->no_calls},
         {"halving", .real = &iteration->halving, .low = DBL_MIN, .high = 1},
         {"residual_sum", .real = &iteration->residual_sum, .high = any, .unknown = true},
         {"projection.residual", .real = &iteration->projection.residual, .high = any, .unknown = true},
@@ -302,8 +302,8 @@ static bool alarmed(mrc_watchdog *dog, const mrc_loss *result, int64_t rows)
 {
     if (!isfinite(result->squared_error)) return true;
     double fade = fmax(0, 1 - (double)rows / MEMORY_SAMPLES);
-    dog->seen = fade * dog->seen + (double)rows;
-    double share = (double)rows / dog->seen;
+    dog->samples = fade * dog->samples + (double)rows;
+    double share = (double)rows / dog->samples;
     dog->loss += share * (result->squared_error / (double)rows - dog->loss);
     dog->target += share * (result->squared_target / (double)rows - dog->target);
     if (dog->best == 0 || dog->loss < dog->best) dog->best = dog->loss;

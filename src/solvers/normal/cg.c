@@ -71,7 +71,7 @@ void mrc_exact_cg_cost(const mrc_problem *problem, int64_t batch, double lambda,
     double c = (double)problem->c;
     mrc_normal_cost(problem, batch, lambda, sizes, once, each);
     once->held.shared += 8.0 * VECTORS * (double)problem->p * c;
-    once->held.whole += 8.0 * SCALARS * c + 64 * 8;
+    once->held.replicated += 8.0 * SCALARS * c + 64 * 8;
 }
 
 /* Allocate the vectors as fields, each with the rows of this rank, and the scalars of every column. */
@@ -335,11 +335,11 @@ void mrc_exact_cg_list(const mrc_exact_solver *exact, mrc_state *state)
     cg_state *self = exact->running;
     const double any = (double)INFINITY;
     const mrc_state_number numbers[] = {
-        {"steps", .whole = &self->exact->steps_done},
-        {"period", .whole = &self->period},
-        {"since", .whole = &self->since},
-        {"poor", .whole = &self->poor},
-        {"turns", .whole = &self->turns},
+        {"steps", .integer = &self->exact->steps_done},
+        {"period", .integer = &self->period},
+        {"since", .integer = &self->since},
+        {"poor", .integer = &self->poor},
+        {"turns", .integer = &self->turns},
         {"relative_gradient", .real = &self->exact->relative_gradient, .high = any, .unknown = true},
         {"jitter", .real = &self->exact->jitter, .high = 1},
         {"best_loss", .real = &self->best_loss, .low = -any, .high = any, .unknown = true},

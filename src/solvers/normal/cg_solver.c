@@ -227,7 +227,7 @@ mrc_bytes mrc_polish_bytes(const mrc_problem *problem, double lambda)
     mrc_cost once, each;
     int64_t rows = mrc_min(MRC_READ_ROWS, problem->n);
     mrc_exact_cg_cost(problem, rows, lambda, &(mrc_preconditioner_sizes){0}, &once, &each);
-    once.held.whole += (double)(rows * problem->c * (int64_t)sizeof(double)); /* a batch of targets */
+    once.held.replicated += (double)(rows * problem->c * (int64_t)sizeof(double)); /* a batch of targets */
     return once.held;
 }
 

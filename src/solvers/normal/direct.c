@@ -62,7 +62,7 @@ mrc_bytes mrc_exact_direct_bytes(const mrc_problem *problem, int64_t batch)
     double block = fmax(rows * (p + c + 1), p * p); /* block of a batch, or the factor of G */
     double scratch = p * fmax(c, 2), points = 0;    /* scratch of factorization or refinement; copy of all centers */
     if (problem->ranks > 1) points = p * (double)(problem->d * problem->point_size);
-    return (mrc_bytes){.whole = 8 * (doubles + block + scratch) + points + 64 * 12};
+    return (mrc_bytes){.replicated = 8 * (doubles + block + scratch) + points + 64 * 12};
 }
 
 mrc_problem mrc_exact_problem(const mrc_exact_solver *exact)

@@ -67,7 +67,7 @@ typedef struct krr_state {
     mercer_matrix y, alpha, r;
     mercer_matrix s, direction, scaled; /* (p, c) f64: preconditioned residuals */
     mercer_matrix rough;                /* (p, c) f32: scratch for preconditioned residuals with a factor in float */
-    double *own, *mu, *raised;          /* (p) own: K(z, z); mu: mu_i; raised: their sum plus a shift */
+    double *diagonal, *mu, *raised;     /* (p) diagonal: K(z, z); mu: mu_i; raised: their sum plus a shift */
     double *weights;                    /* (p) sample weights */
     double *rs, *norms, *some;          /* (c) rs: r_j' s_j; norms: |y|^2; some: scratch space of a step */
     double mean, least;                 /* mean: mean of K(z, z); least: smallest mu_i */
@@ -78,7 +78,7 @@ mrc_bytes mrc_exact_krr_bytes(const mrc_problem *problem)
 {
     double p = (double)problem->p, c = (double)problem->c;
     double points = problem->ranks > 1 ? p * (double)(problem->d * problem->point_size) : 0;
-    return (mrc_bytes){.whole = 8 * p * p + 4 * p * BLOCK + 8 * p * ((VECTORS + 1) * c + 4) + points};
+    return (mrc_bytes){.replicated = 8 * p * p + 4 * p * BLOCK + 8 * p * ((VECTORS + 1) * c + 4) + points};
 }
 
 /* ---- The equations ------------------------------------------------------------------------------------------- */
@@ -94,13 +94,14 @@ static mercer_status prepare_krr(krr_state *self, mrc_scope *scope)
         MRC_TRY(mrc_scope_matrix(scope, backend, vectors[i], p, c, MERCER_F64, "vectors of the equations"));
     double *numbers;
     MRC_TRY(mrc_scope_alloc(scope, &numbers, 4 * p + 3 * c, sizeof *numbers, "diagonals of the equations"));
-    self->own = numbers, self->mu = self->own + p, self->raised = self->mu + p, self->weights = self->raised + p;
+    self->diagonal = numbers, self->mu = self->diagonal + p, self->raised = self->mu + p,
+    self->weights = self->raised + p;
     self->rs = self->weights + p, self->norms = self->rs + c, self->some = self->norms + c;
-    mercer_matrix diagonal, own = mrc_view(self->own, p, 1, MERCER_F64);
-    MRC_TRY(mrc_scope_matrix(scope, backend, &diagonal, p, 1, MERCER_F64, "the diagonal of K(Z, Z)"));
-    MRC_TRY(backend->ops->kernel_diagonal(backend, self->centers->kernel, &self->z, &diagonal));
-    MRC_TRY(backend->ops->copy(backend, &own, &diagonal));
-    for (int64_t i = 0; i < p; i++) self->mean += self->own[i] / (double)p;
+    mercer_matrix on_device, host = mrc_view(self->diagonal, p, 1, MERCER_F64);
+    MRC_TRY(mrc_scope_matrix(scope, backend, &on_device, p, 1, MERCER_F64, "the diagonal of K(Z, Z)"));
+    MRC_TRY(backend->ops->kernel_diagonal(backend, self->centers->kernel, &self->z, &on_device));
+    MRC_TRY(backend->ops->copy(backend, &host, &on_device));
+    for (int64_t i = 0; i < p; i++) self->mean += self->diagonal[i] / (double)p;
     return MERCER_OK;
 }
 
@@ -174,7 +175,7 @@ static mercer_status form_krr(krr_state *self, double shift)
     self->evaluated = self->cached.data != NULL;
     mercer_matrix diagonal = self->factor, raised = mrc_view(self->raised, p, 1, MERCER_F64);
     diagonal.cols = 1, diagonal.ld = self->factor.ld + 1;
-    for (int64_t i = 0; i < p; i++) self->raised[i] = self->own[i] + self->mu[i] + shift;
+    for (int64_t i = 0; i < p; i++) self->raised[i] = self->diagonal[i] + self->mu[i] + shift;
     return backend->ops->copy(backend, &diagonal, &raised);
 }
 

@@ -362,8 +362,8 @@ static void factor_cost(const mrc_problem *problem, double lambda, mrc_cost *onc
     double second = p * ((lambda > 0 ? p : 0.0) + 2.0), sample = p * (SHIFT_SAMPLES + 1.0);
     bool single = problem->float_factors && problem->real_size == 4;
     double size = single ? 4 : 8, kernel = single && lambda > 0 ? p * p : 0;
-    once->held.whole = size * (kernel + p * p + fmax(second, sample));
-    if (problem->ranks > 1) once->held.whole += 2 * size * p * c + p * d * (double)problem->point_size;
+    once->held.replicated = size * (kernel + p * p + fmax(second, sample));
+    if (problem->ranks > 1) once->held.replicated += 2 * size * p * c + p * d * (double)problem->point_size;
     double pairs = 2 * p * p * mrc_problem_features(problem), factors = (lambda > 0 ? 2 : 1) * p * p * p / 3;
     if (single)
         once->flops = pairs + factors;
@@ -401,5 +401,5 @@ void mrc_normal_cost(const mrc_problem *problem, int64_t batch, double lambda, c
     else
         factor_cost(problem, lambda, once, each);
     once->held.shared += 8 * p * 8 * c; /* all vectors are counted as doubles */
-    once->held.whole += 8 * (4.0 * (double)batch * c + 2.0 * c) + 64 * 12;
+    once->held.replicated += 8 * (4.0 * (double)batch * c + 2.0 * c) + 64 * 12;
 }

@@ -68,17 +68,17 @@ mrc_bytes mrc_preconditioner_bytes(const mrc_preconditioner_sizes *options, cons
     double p = (double)problem->p, c = (double)problem->c, e = (double)problem->real_size;
     double q = (double)mrc_max(0, mrc_min(options->basis, rows - 1));
     mrc_coarse_cost(problem, options->sample, options->basis, &coarse);
-    mrc_bytes before = {coarse.held.shared, coarse.held.whole + coarse.peak.whole};
+    mrc_bytes before = {coarse.held.shared, coarse.held.replicated + coarse.peak.replicated};
     /* K, vectors, G and F; rows of K, small matrices and, with several ranks, complete vectors V on every rank */
     mrc_bytes held = {p * p * (double)mrc_dtype_size(options->stored) + 3 * p * c * e + 2 * p * q * e,
                       (double)scratch_rows(problem->p, true, shared) * p * e + 2 * q * c * e + 16 * q +
                           8 * (2.0 * MRC_LANCZOS + 1) * c};
-    if (problem->ranks > 1) held.whole += 2 * p * c * e;
+    if (problem->ranks > 1) held.replicated += 2 * p * c * e;
     /* In addition, once U exists: strips of Z and U, or a product of F or G; eigenvectors of U'F. */
     mrc_bytes strips = {0, fmin(STRIP, p) * ((double)(problem->d * problem->point_size) + q * e)};
     mrc_bytes turned = {p * q * e, q * q * (8.0 * 3 + e)};
     held = mrc_bytes_larger(before, mrc_bytes_add(held, shared ? mrc_bytes_larger(turned, strips) : turned));
-    held.whole += 64 * 16;
+    held.replicated += 64 * 16;
     return held;
 }
 

@@ -134,9 +134,9 @@ mercer_status mrc_centers_transpose(mrc_centers *centers, const mercer_matrix *x
         mercer_matrix z = mrc_centers_part(centers, &centers->z, i), out = mrc_centers_part(centers, h, i);
         mrc_pair pair = mrc_points_pair(centers, x, &z);
         pair.short_weights = short_weights;
-        int64_t again = z.rows - (cached ? cached[i].columns : 0); /* number of columns that were not cached */
+        int64_t uncached = z.rows - (cached ? cached[i].columns : 0); /* number of columns that were not cached */
         mrc_count_product(centers, x->rows, z.rows, g->cols);
-        mrc_count_product(centers, x->rows, again, x->cols);
+        mrc_count_product(centers, x->rows, uncached, x->cols);
         MRC_TRY(
             centers->backend->ops->kernel_transpose(centers->backend, &pair, g, &out, cached ? &cached[i] : &nothing));
     }

@@ -87,7 +87,7 @@ void mrc_kernel_blocks_cost(const mrc_problem *problem, int64_t batch_block_byte
     *out = (mrc_cost){.held.shared = (double)batch_block_bytes};
     if (!cache_data) return;
     out->held.shared += values * (cache_data == MRC_CACHE_HALF ? 2 : (double)problem->real_size);
-    out->held.whole = (double)problem->n; /* flags of cached rows */
+    out->held.replicated = (double)problem->n; /* flags of cached rows */
     out->flops = 2 * values * mrc_problem_features(problem);
 }
 
@@ -130,7 +130,7 @@ static mrc_stored stored_rows(const mrc_kernel_blocks *self, int shard, const me
                         .rows = batch->rows,
                         .count = batch->X.rows,
                         .scratch = scratch,
-                        .again = self->multiplied};
+                        .same_rows = self->multiplied};
 }
 
 /* Compute K(X_m, Z) of a batch into the cache. */

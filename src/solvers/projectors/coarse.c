@@ -228,5 +228,5 @@ void mrc_coarse_cost(const mrc_problem *problem, int64_t s, int64_t q, mrc_cost 
     int64_t small =
         q * q * (2 * real_size + 3 * 8) + 64 * 8 * q + mrc_min(MRC_COLLECT_BLOCK, problem->p) * q * real_size;
     double before = (double)(total + 8 * s + 16 * q) - mrc_bytes_sum(out->held);
-    out->peak.whole = fmax(before, (double)(mrc_max(sample, small) + 8 * q));
+    out->peak.replicated = fmax(before, (double)(mrc_max(sample, small) + 8 * q));
 }

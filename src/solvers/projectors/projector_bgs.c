@@ -458,7 +458,7 @@ static void bgs_cost(const mrc_problem *problem, const mrc_projector_options *op
     mrc_bytes making = {0, fmax(fmax(inverses, coarse) - wide - u, q * q * e)};
     once->peak = mrc_bytes_larger(working, making);
     once->held = mrc_blocks_bytes(problem, options->block, options->store);
-    once->held.shared += wide + u, once->held.whole += 8 * q * q;
+    once->held.shared += wide + u, once->held.replicated += 8 * q * q;
     each->flops = passes * p * p * (mrc_problem_features(problem) + 2 * c); /* every pair is evaluated once */
     each->doubles = each->alike = passes * p * (double)(options->block * options->block) / 3;
     mrc_cost_sums(each, problem, 8 * c, passes);

@@ -187,7 +187,7 @@ static void ep2_cost(const mrc_problem *problem, const mrc_projector_options *op
     /* m is the upper limit; the critical batch of the data may be smaller */
     double m = fmin(MOST_BATCH, p), points = d * (double)problem->point_size;
     once->held = (mrc_bytes){p * q * e, (double)held + 8 * s};
-    once->peak.whole =
+    once->peak.replicated =
         fmax(fmax(m * (points + (c + q) * e + 16) + (q + s) * c * e, 8 * p), (double)(total - held) - p * q * e);
     double pair = mrc_problem_features(problem);
     once->flops = 2 * p * s * (pair + q) + 40 * s * s * q;

@@ -156,9 +156,9 @@ static void exact_cost(const mrc_problem *problem, const mrc_projector_options *
     double p = (double)problem->p, c = (double)problem->c, e = (double)problem->real_size;
     mrc_cost coarse;
     mrc_coarse_cost(problem, options->nystrom, options->eigenpairs, &coarse);
-    once->held.whole = 8 * p * p;
-    if (problem->ranks > 1) once->held.whole += p * (double)(problem->d * problem->point_size);
-    once->peak.whole = fmax(p * c * (3 * e + 3 * 8), 16 * p);
+    once->held.replicated = 8 * p * p;
+    if (problem->ranks > 1) once->held.replicated += p * (double)(problem->d * problem->point_size);
+    once->peak.replicated = fmax(p * c * (3 * e + 3 * 8), 16 * p);
     /* Factorizations of small matrices are slower than the nominal rate. Adding the cost of a coarse space compensates
        for that. */
     once->flops = coarse.flops + 2 * p * p * mrc_problem_features(problem);

@@ -243,9 +243,9 @@ static void pcg_cost(const mrc_problem *problem, const mrc_projector_options *op
     double passes = (double)options->passes,
            strips = ceil(p / (double)mrc_collect_rows(problem->p, (int)mrc_max(1, problem->shards)));
     mrc_coarse_cost(problem, options->nystrom, options->eigenpairs, once);
-    once->held.shared += stored, once->held.whole += 8 * q;
+    once->held.shared += stored, once->held.replicated += 8 * q;
     /* K(Z,Z) does not exist yet while the coarse space is computed. */
-    mrc_bytes making = {0, once->peak.whole - stored}, working = {3 * p * c * e, (q * c + c * c) * e + 4 * 8 * c};
+    mrc_bytes making = {0, once->peak.replicated - stored}, working = {3 * p * c * e, (q * c + c * c) * e + 4 * 8 * c};
     once->peak = mrc_bytes_larger(making, working);
     if (options->store) once->flops += 2 * p * p * mrc_problem_features(problem);
     each->flops = passes * 2 * p * p * (c + missing * mrc_problem_features(problem));
