@@ -26,7 +26,7 @@ static uint64_t mix_block(uint64_t hash, const void *data, int64_t bytes)
 
 /* Rows of one matrix or of several parts. Both are hashed as one contiguous sequence of bytes. */
 typedef struct stored {
-    const mercer_matrix *whole;
+    const mercer_matrix *matrix;
     const mrc_parts *parts;
     XXH3_state_t *state; /* streaming state, for parts and for rows with padding */
     int64_t most;        /* largest size in bytes that is hashed completely */
@@ -36,7 +36,7 @@ typedef struct stored {
    does not count in these offsets. */
 static uint64_t mix_apart(uint64_t hash, const stored *rows, int64_t row, int64_t stride, int64_t at, int64_t bytes)
 {
-    const char *data = rows->whole->data;
+    const char *data = rows->matrix->data;
     XXH3_64bits_reset_withSeed(rows->state, hash);
     for (int64_t end = at + bytes, next; at < end; at = next) {
         next = mrc_min(end, (at / row + 1) * row);
@@ -48,11 +48,11 @@ static uint64_t mix_apart(uint64_t hash, const stored *rows, int64_t row, int64_
 /* Hashes bytes at .. at + bytes - 1 of all rows. */
 static uint64_t mix_range(uint64_t hash, const stored *rows, int64_t at, int64_t bytes)
 {
-    int64_t size = mrc_dtype_size(rows->whole->dtype), row = rows->whole->cols * size;
-    bool apart = rows->whole->ld > rows->whole->cols && rows->whole->rows > 1;
+    int64_t size = mrc_dtype_size(rows->matrix->dtype), row = rows->matrix->cols * size;
+    bool apart = rows->matrix->ld > rows->matrix->cols && rows->matrix->rows > 1;
     if (rows->parts->count == 0 && apart && row > 0)
-        return mix_apart(hash, rows, row, rows->whole->ld * size, at, bytes);
-    if (rows->parts->count == 0) return mix_block(hash, (const char *)rows->whole->data + at, bytes);
+        return mix_apart(hash, rows, row, rows->matrix->ld * size, at, bytes);
+    if (rows->parts->count == 0) return mix_block(hash, (const char *)rows->matrix->data + at, bytes);
     XXH3_64bits_reset_withSeed(rows->state, hash);
     for (int64_t i = 0; i < rows->parts->count; i++) {
         const mrc_part *part = &rows->parts->list[i];
@@ -68,7 +68,7 @@ static uint64_t mix_range(uint64_t hash, const stored *rows, int64_t at, int64_t
 /* Hashes all rows, or evenly spaced blocks of them from the first byte to the last. */
 static uint64_t mix_samples(uint64_t hash, const stored *rows)
 {
-    int64_t bytes = rows->whole->rows * rows->whole->cols * mrc_dtype_size(rows->whole->dtype);
+    int64_t bytes = rows->matrix->rows * rows->matrix->cols * mrc_dtype_size(rows->matrix->dtype);
     if (bytes <= rows->most) return mix_range(hash, rows, 0, bytes);
     int64_t span = bytes - BLOCK_BYTES;
     for (int64_t i = 0; i < BLOCKS; i++) {

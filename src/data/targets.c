@@ -49,7 +49,7 @@ mercer_status mrc_targets_open(mrc_targets *out, mercer_context *context, const 
 void mrc_targets_clear(mrc_targets *self)
 {
     self->rows = self->count = self->texts_used = 0;
-    self->whole = true;
+    self->all_integers = true;
     self->too_many = false;
     self->text_place = -1;
     memset(self->slots, 0xff, SLOTS * sizeof(int32_t));
@@ -152,7 +152,7 @@ mercer_status mrc_targets_number(mrc_targets *self, double value, int64_t place)
         return mrc_fail(self->context, MERCER_ERROR_DATA, "%s: %s: the target is %s", self->path,
                         place_text(self, place, where), isnan(value) ? "NaN" : "infinite");
     value += 0.0; /* -0 is 0 */
-    if (value != floor(value)) self->whole = false;
+    if (value != floor(value)) self->all_integers = false;
     return add_target(self, NULL, 0, value, place);
 }
 
@@ -172,7 +172,7 @@ static mercer_status add_name(mrc_targets *self, const char *text, int64_t lengt
         self->text_path = self->path;
         MRC_TRY(save_text(self, text, length, &self->text_first));
     }
-    self->whole = false;
+    self->all_integers = false;
     return add_target(self, text, length, NAN, place);
 }
 
@@ -367,7 +367,7 @@ static bool are_few(const mrc_targets *self)
    several times on average. */
 static bool look_like_classes(const mrc_targets *self)
 {
-    bool few = self->whole && !self->too_many && self->count <= MRC_AUTO_CLASSES;
+    bool few = self->all_integers && !self->too_many && self->count <= MRC_AUTO_CLASSES;
     if (self->text_place >= 0) return true;
     switch (self->origin) {
         case MRC_TARGETS_LABELS: return true;
@@ -448,7 +448,7 @@ static mercer_status check_names(const mrc_targets *self)
 mercer_status mrc_targets_finish(mrc_targets *self, const mrc_target_wish *wish, mercer_dataset *dataset)
 {
     bool classes = wish->task == MERCER_TASK_CLASSIFICATION || wish->labels;
-    dataset->distinct = self->whole && !self->too_many && self->text_place < 0 ? self->count : 0;
+    dataset->distinct = self->all_integers && !self->too_many && self->text_place < 0 ? self->count : 0;
     if (wish->task == MERCER_TASK_AUTO && !wish->labels) {
         classes = look_like_classes(self);
         MRC_TRY(check_names(self));

@@ -48,7 +48,8 @@ typedef struct mrc_targets {
     int32_t *slots; /* hash table of indices into `found`; -1 is empty */
     char *texts;
     int64_t texts_used, texts_capacity;
-    bool whole, too_many;  /* whole: all targets are integers; too_many: more than MRC_MOST_CLASSES are distinct */
+    bool all_integers;     /* all targets are integers */
+    bool too_many;         /* more than MRC_MOST_CLASSES targets are distinct */
     const char *text_path; /* file of the first name */
     int64_t text_place;    /* line or element of the first name; -1 if all are numbers */
     int64_t text_first;    /* offset of that name in `texts` */

@@ -22,7 +22,7 @@ enum { MEMBERS = 3, LEAST_EFFORT = 4 };
 
 int64_t mrc_fit_member_count(const mercer_fitting *self)
 {
-    bool single = !self->searches || self->whole || self->options->run.comm || self->options->centers.given;
+    bool single = !self->searches || self->ensemble || self->options->run.comm || self->options->centers.given;
     return single || self->record.effort < LEAST_EFFORT ? 1 : MEMBERS;
 }
 
@@ -32,9 +32,9 @@ int64_t mrc_fit_member_count(const mercer_fitting *self)
 static int watch_member(void *user, const mercer_progress *progress)
 {
     const mercer_fitting *self = *(mercer_fitting *const *)user;
-    const mercer_fit_run *run = &self->whole->request->options.run;
+    const mercer_fit_run *run = &self->ensemble->request->options.run;
     (void)progress;
-    return mrc_progress(run->progress, run->progress_user, "members", self->number, self->whole->report.members, 0);
+    return mrc_progress(run->progress, run->progress_user, "members", self->number, self->ensemble->report.members, 0);
 }
 
 /* Opens the fit of a member: the same rows and options, but its own seed, no calibration and no checkpoint. Effort and
@@ -54,7 +54,7 @@ static mercer_status open_member(mercer_fitting *self, int64_t number)
     options->run.progress_user = train->progress_user = &self->members[number];
     MRC_TRY(mrc_fitting_open(&self->members[number], self->context, self->data, &request));
     mercer_fitting *member = self->members[number];
-    member->whole = self, member->number = number, member->deadline = self->deadline;
+    member->ensemble = self, member->number = number, member->deadline = self->deadline;
     return MERCER_OK;
 }
 

@@ -111,9 +111,9 @@ struct mercer_fitting {
     const mrc_search_task *search_task; /* task of the running search, else NULL */
     double search_saved;                /* time of the search's last checkpoint */
     mercer_matrix journal;              /* view of the search's journal */
-    const mercer_fitting *outer; /* calibration: fit whose kernel and preprocessing this one reuses; NULL: none */
-    const mercer_fitting *whole; /* fit of an averaged model that this fit is a member of; NULL: none */
-    int64_t number;              /* index of this member */
+    const mercer_fitting *outer;    /* calibration: fit whose kernel and preprocessing this one reuses; NULL: none */
+    const mercer_fitting *ensemble; /* fit of an averaged model that this fit is a member of; NULL: none */
+    int64_t number;                 /* index of this member */
     mercer_fitting *members[MERCER_MEMBERS]; /* fits of the members after the first; owned */
 
     mercer_evaluation *scores; /* evaluation of cross-validated predictions, owned; NULL: none */

@@ -154,7 +154,7 @@ static void warn_about_search(const mercer_fitting *self, bool possible)
 {
     const mercer_fit_options open = {0};
     bool by_default = possible && mrc_fit_search_skipped(&open, &self->info, self->memory) == NULL;
-    if (self->options->run.model || self->record.resumes || self->outer || self->whole) return;
+    if (self->options->run.model || self->record.resumes || self->outer || self->ensemble) return;
     if (by_default) warn_about_defaults(self);
     if (!by_default && !self->searches) warn_about_no_search(self);
 }
@@ -184,7 +184,7 @@ int64_t mrc_fit_default_centers(const mercer_fitting *self)
     int effort = self->record.effort > 0 ? self->record.effort : MRC_DEFAULT_EFFORT;
     const mrc_effort sizes = mrc_effort_of(effort, self->info.rows, self->info.features);
     /* Three models with half the centers each take about as long as one model with all of them. */
-    bool halved = effort == MRC_MOST_EFFORT && (self->whole || mrc_fit_member_count(self) > 1);
+    bool halved = effort == MRC_MOST_EFFORT && (self->ensemble || mrc_fit_member_count(self) > 1);
     return self->searches ? sizes.final_centers / (halved ? 2 : 1) : plain_centers[effort - 1];
 }
 
@@ -255,7 +255,7 @@ static mercer_status choose_effort(mercer_fitting *self)
     const mercer_fit_options *options = self->options;
     bool resumed = self->record.effort > 0; /* set by the checkpoint */
     if (!resumed) self->record.effort = options->search.effort > 0 ? options->search.effort : MRC_DEFAULT_EFFORT;
-    if (self->outer || self->whole) return MERCER_OK;
+    if (self->outer || self->ensemble) return MERCER_OK;
     MRC_TRY(mrc_measure_rate(self->context, &self->rate));
     self->report.predicted_seconds = elapsed(self) + predict_seconds(self);
     if (!(options->search.budget > 0)) return MERCER_OK;
@@ -331,7 +331,7 @@ static mercer_status search_hyperparameters(mercer_fitting *self)
                             /* half of the budget is for training; members after the first are started only if there is
                                time */
                             .deadline =
-                                self->deadline > 0 && !self->whole ? self->opened + options->search.budget / 2 : 0,
+                                self->deadline > 0 && !self->ensemble ? self->opened + options->search.budget / 2 : 0,
                             .progress = options->run.progress,
                             .progress_user = options->run.progress_user,
                             .state = &self->search};

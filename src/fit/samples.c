@@ -329,7 +329,8 @@ static mercer_status agree_on_data(const mercer_fitting *self)
 static void warn_of_one_class(const mercer_fitting *self)
 {
     const char *const *names = self->data->label_names;
-    if (self->outer || self->whole || self->info.task != MERCER_TASK_CLASSIFICATION || self->info.outputs != 1) return;
+    if (self->outer || self->ensemble || self->info.task != MERCER_TASK_CLASSIFICATION || self->info.outputs != 1)
+        return;
     mrc_warn(self->context, "task", "all rows have the same class%s%.60s%s, so every prediction is that class",
              names ? " '" : "", names ? names[0] : "", names ? "'" : "");
 }

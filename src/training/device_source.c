@@ -431,7 +431,7 @@ static mercer_status bring_samples(mrc_trainer *trainer, const mercer_source *so
     int64_t memory = backend->ops->free_memory(backend);
     if (budget > 0) /* the budget is for all ranks together, but each rank stores all samples */
         memory = mrc_min(memory, budget);
-    bool once = trainer->job.options.epochs == 1 && !mrc_data_stream_contents(source).again;
+    bool once = trainer->job.options.epochs == 1 && !mrc_data_stream_contents(source).rows_vary;
     mercer_status made = mrc_device_source_create(&trainer->on_device, backend, source, once ? 0 : memory / 4);
     if (made != MERCER_OK && made != MERCER_ERROR_MEMORY) return made;
     trainer->on_device_source = source, trainer->on_device_user = source->user;

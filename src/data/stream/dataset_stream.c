@@ -312,7 +312,7 @@ mrc_stream_contents mrc_data_stream_contents(const mercer_source *source)
                                  .augment = self->augment,
                                  .preprocess = mrc_preprocess_is_identity(self->preprocess) ? NULL : self->preprocess,
                                  .names_rows = self->names_rows,
-                                 .again = self->augment || self->samples > self->data.rows};
+                                 .rows_vary = self->augment || self->samples > self->data.rows};
 }
 
 /* Arguments of the loop in mrc_data_stream_take: samples out->first .. out->first + count - 1, rows_each per task. */

@@ -31,7 +31,7 @@ typedef struct mrc_stream_contents {
     const mrc_augment *augment;          /* NULL: none */
     const mercer_preprocess *preprocess; /* NULL: none */
     bool names_rows;                     /* true: batches report their row numbers */
-    bool again;                          /* true: rows are repeated or changed within a pass or between passes */
+    bool rows_vary;                      /* true: rows are repeated or changed within a pass or between passes */
 } mrc_stream_contents;
 
 mrc_stream_contents mrc_data_stream_contents(const mercer_source *source);

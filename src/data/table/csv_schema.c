@@ -115,15 +115,15 @@ typedef struct guess {
     const mrc_column_set *set;
     const mrc_csv *csv;
     mrc_cell_column *column;
-    bool seen;
+    bool has_kind;
 } guess;
 
 static void widen_guess(void *user, const mrc_csv_field *field)
 {
     guess *self = user;
     if (is_blank(self->set, field)) return;
-    self->column->kind = widen(self->csv, field, self->column->kind, !self->seen);
-    self->seen = true;
+    self->column->kind = widen(self->csv, field, self->column->kind, !self->has_kind);
+    self->has_kind = true;
 }
 
 /* Guesses the kinds of the columns of a Parquet file from the first SHOWN_RECORDS records, as guess_kinds does for
@@ -139,9 +139,9 @@ static mercer_status guess_parquet_kinds(mrc_column_set *self, const mrc_table *
     return MERCER_OK;
 }
 
-/* Guesses the kinds from the first SHOWN_RECORDS records, so that most columns are read only once. seen: scratch
+/* Guesses the kinds from the first SHOWN_RECORDS records, so that most columns are read only once. has_kind: scratch
    space. */
-static void guess_kinds(mrc_column_set *self, const mrc_table *lead, bool *seen)
+static void guess_kinds(mrc_column_set *self, const mrc_table *lead, bool *has_kind)
 {
     mrc_csv csv = lead->data;
     for (int64_t i = 0; i < mrc_min(lead->records, SHOWN_RECORDS); i++) {
@@ -150,8 +150,8 @@ static void guess_kinds(mrc_column_set *self, const mrc_table *lead, bool *seen)
             mrc_csv_next(&csv, &field);
             int64_t j = c < lead->columns ? lead->layout->roles[c] : -1;
             if (j < 0 || self->cells.columns[j].fixed || is_blank(self, &field)) continue;
-            self->cells.columns[j].kind = widen(&csv, &field, self->cells.columns[j].kind, !seen[j]);
-            seen[j] = true;
+            self->cells.columns[j].kind = widen(&csv, &field, self->cells.columns[j].kind, !has_kind[j]);
+            has_kind[j] = true;
         }
     }
 }
@@ -161,7 +161,7 @@ mercer_status mrc_column_set_prepare(mrc_column_set *self, const mrc_table *lead
     const mrc_layout *layout = lead->layout;
     const char *const *names = layout->names;
     mrc_cells *cells = &self->cells;
-    bool *seen;
+    bool *has_kind;
     cells->context = self->context;
     cells->path = lead->input->path;
     cells->unit = lead->unit;
@@ -187,8 +187,8 @@ mercer_status mrc_column_set_prepare(mrc_column_set *self, const mrc_table *lead
     if (self->schema) return take_schema(self);
     if (lead->parquet) return guess_parquet_kinds(self, lead);
     MRC_SCOPE(scope, self->context);
-    MRC_TRY(mrc_scope_alloc_zero(&scope, &seen, layout->features, sizeof *seen, "columns of a table"));
-    guess_kinds(self, lead, seen);
+    MRC_TRY(mrc_scope_alloc_zero(&scope, &has_kind, layout->features, sizeof *has_kind, "columns of a table"));
+    guess_kinds(self, lead, has_kind);
     return MERCER_OK;
 }
 
