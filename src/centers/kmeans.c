@@ -190,11 +190,11 @@ static mercer_status take_rows(mrc_kmeans_state *self, int64_t count)
         return bring_rows(self);
     }
     for (int64_t i = 0; i < count; i++) {
-        int64_t at = self->seen + i;
+        int64_t at = self->rows_seen + i;
         mrc_rng rng = {seed, MRC_RANDOM_BATCHES + (uint64_t)(at / self->n)};
         self->order[i] = mrc_random_permutation(rng, self->n, at % self->n);
     }
-    self->seen += count;
+    self->rows_seen += count;
     self->x = mrc_rows(&self->sample, 0, count);
     MRC_TRY(self->backend->ops->gather_rows(self->backend, &self->x, self->selection->x, self->order));
     return bring_rows(self);
@@ -327,7 +327,7 @@ static mercer_status run_rounds(mrc_kmeans_state *self, double *error)
     MRC_TRY(begin_kmeans(self, error));
     if (!self->stopped) MRC_TRY(mrc_kmeans_notify(self, 1, *error));
     for (int64_t t = 1; t <= self->rounds && !self->stopped; t++) {
-        double before = *error, old = (double)(self->seen - self->x.rows) / (double)mrc_max(self->seen, 1);
+        double before = *error, old = (double)(self->rows_seen - self->x.rows) / (double)mrc_max(self->rows_seen, 1);
         self->rounded = rounding_is_harmless(self, before);
         mrc_kmeans_update(self, self->lloyd ? 0 : old * old * old);
         MRC_TRY(take_rows(self, self->batch));

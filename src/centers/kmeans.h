@@ -16,8 +16,8 @@ typedef struct mrc_kmeans_state {
     /* capacity of buffers in rows: the number of rows of a round, or of rows that seeds are drawn from, whichever is
        larger */
     int64_t capacity;
-    int64_t seen; /* number of rows taken by mini-batches so far */
-    bool stopped; /* the progress callback has requested a stop */
+    int64_t rows_seen; /* number of rows taken by mini-batches so far */
+    bool stopped;      /* the progress callback has requested a stop */
 
     mercer_matrix x;         /* (m, d) current rows: X itself, or the rows in `sample` */
     mercer_matrix sample;    /* (capacity, d) of X's dtype; data is NULL if all rows are used */

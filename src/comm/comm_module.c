@@ -51,10 +51,10 @@ static void *find_chosen(const char *name, char *path, char *error)
     for (const char *at = folders; at && *at && !library; at += strcspn(at, ":"), at += *at == ':')
         if (*at != ':') library = try_folder(at, (int)strcspn(at, ":"), "/", name, path, error);
     char own[MRC_BESIDE_CHARS];
-    static const char *const beside[] = {"/", "/mercer/", "/../lib/mercer/"};
+    static const char *const nearby[] = {"/", "/mercer/", "/../lib/mercer/"};
     bool known = mrc_own_folder(own);
     for (int i = 0; i < 3 && known && !library; i++)
-        library = try_folder(own, (int)strlen(own), beside[i], name, path, error);
+        library = try_folder(own, (int)strlen(own), nearby[i], name, path, error);
     return library;
 }
 

@@ -34,7 +34,7 @@ typedef struct notice {
 typedef struct mpi_state {
     MPI_Comm comm;
     int rank, ranks;
-    int own; /* 1: this module initialized MPI and finalizes it */
+    int owns_mpi; /* 1: this module initialized MPI and finalizes it */
     MPI_Request *requests;
     MPI_Status *statuses;
     int *done;
@@ -74,7 +74,7 @@ static void fail_mpi(mrc_comm_error *failure, int code)
 static void close_module(void *state, int orderly)
 {
     mpi_state *self = state;
-    if (self->own && orderly) MPI_Finalize();
+    if (self->owns_mpi && orderly) MPI_Finalize();
     free(self->requests);
     free(self->statuses);
     free(self->done);
@@ -95,11 +95,11 @@ static int start_mpi(mpi_state *self)
         setenv("OMPI_MCA_mpi_yield_when_idle", "0", 1);
         code = MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided);
         if (code != MPI_SUCCESS) return code;
-        self->own = 1;
+        self->owns_mpi = 1;
     }
     self->left = -1;
     self->comm = MPI_COMM_WORLD;
-    if (!self->own && (code = MPI_Comm_dup(MPI_COMM_WORLD, &self->comm)) != MPI_SUCCESS) return code;
+    if (!self->owns_mpi && (code = MPI_Comm_dup(MPI_COMM_WORLD, &self->comm)) != MPI_SUCCESS) return code;
     MPI_Comm_set_errhandler(self->comm, MPI_ERRORS_RETURN);
     MPI_Comm_rank(self->comm, &self->rank);
     MPI_Comm_size(self->comm, &self->ranks);

@@ -21,7 +21,7 @@ static int64_t choose_capacity(const mercer_evaluation_options *options)
    (6 c). The pointers of the options to arrays of the caller are replaced by pointers to the copies. */
 static mercer_status allocate_rows(mercer_evaluation *self)
 {
-    int64_t c = self->outputs, shown = mrc_min(c, MRC_PLOTTED_OUTPUTS);
+    int64_t c = self->outputs, plotted_outputs = mrc_min(c, MRC_PLOTTED_OUTPUTS);
     const char *rows = "rows of an evaluation";
     MRC_TRY(mrc_scope_alloc_zero(&self->held, &self->squared, 13 * c, sizeof(double), "an evaluation"));
     self->absolute = self->squared + c, self->mean = self->absolute + c, self->spread = self->mean + c;
@@ -40,7 +40,7 @@ static mercer_status allocate_rows(mercer_evaluation *self)
     MRC_TRY(mrc_scope_alloc(&self->held, &self->scores, self->capacity * c, sizeof(double), rows));
     MRC_TRY(mrc_scope_alloc(&self->held, &self->saved_weights, self->capacity, sizeof(double), rows));
     if (!self->classes)
-        return mrc_scope_alloc(&self->held, &self->pairs, self->plot * shown * 2, sizeof(double), "pairs");
+        return mrc_scope_alloc(&self->held, &self->pairs, self->plot * plotted_outputs * 2, sizeof(double), "pairs");
     MRC_TRY(mrc_scope_alloc_zero(&self->held, &self->confusion, c * c, sizeof(double), "a confusion matrix"));
     return mrc_scope_alloc(&self->held, &self->saved_labels, self->capacity, sizeof(int32_t), rows);
 }
@@ -79,10 +79,10 @@ static bool is_sampled(int64_t i, int64_t n, int64_t m)
 /* Saves target and prediction of some rows for a plot. */
 static void save_pair(mercer_evaluation *self, const double *f, const double *y)
 {
-    int64_t shown = mrc_min(self->outputs, MRC_PLOTTED_OUTPUTS);
+    int64_t plotted_outputs = mrc_min(self->outputs, MRC_PLOTTED_OUTPUTS);
     if (self->plotted == self->plot || !is_sampled(self->rows, self->options.rows, self->plot)) return;
-    double *to = self->pairs + 2 * shown * self->plotted++;
-    for (int64_t j = 0; j < shown; j++) to[2 * j] = y[j], to[2 * j + 1] = f[j];
+    double *to = self->pairs + 2 * plotted_outputs * self->plotted++;
+    for (int64_t j = 0; j < plotted_outputs; j++) to[2 * j] = y[j], to[2 * j + 1] = f[j];
 }
 
 /* Adds a row, with its index self->rows. Rows of weight 0 change no metric and are not saved for ranking. The ranking

@@ -112,15 +112,15 @@ mercer_status mrc_value_each(const mercer_evaluation *self, int64_t index, merce
 mercer_status mrc_value_curve(const mercer_evaluation *self, const char *name, int64_t index, double *x, double *y,
                               int64_t capacity, int64_t *count)
 {
-    int64_t shown = mrc_min(self->outputs, MRC_PLOTTED_OUTPUTS);
+    int64_t plotted_outputs = mrc_min(self->outputs, MRC_PLOTTED_OUTPUTS);
     if (strcmp(name, "predictions") != 0)
         return mrc_fail(self->context, MERCER_ERROR_ARGUMENT,
                         "name: regression has no curve '%s'; valid: "
                         "predictions",
                         name);
-    *count = index < shown ? mrc_min(self->plotted, capacity) : 0;
+    *count = index < plotted_outputs ? mrc_min(self->plotted, capacity) : 0;
     for (int64_t i = 0; i < *count; i++) {
-        const double *pair = self->pairs + 2 * (i * shown + index);
+        const double *pair = self->pairs + 2 * (i * plotted_outputs + index);
         x[i] = pair[0], y[i] = pair[1];
     }
     return MERCER_OK;

@@ -24,14 +24,15 @@ typedef struct small_fits {
     mercer_matrix z;                /* (p, d) centers: the first rows */
     int64_t fitted;                 /* number of training rows */
     int count;                      /* number of ridges */
-    bool whole;                     /* all training rows are centers and have equal weights, so K'K is not needed */
+    bool is_square;                 /* all training rows are centers and have equal weights, so K'K is not needed */
     double mass;                    /* total weight of the training rows */
     mercer_matrix zz, system, gram; /* (p, p) */
     mercer_matrix rhs;              /* (p, c) */
     mercer_matrix block, targets;   /* (BLOCK, p), (BLOCK, c) */
     mercer_matrix single;           /* (BLOCK, p) f32; data is NULL if points are f64 */
     mercer_matrix weights;          /* (p, ridges c) */
-    mercer_matrix answers, shown;   /* (BLOCK, ridges c) answers: predictions; shown: their copy in host memory */
+    mercer_matrix answers;          /* (BLOCK, ridges c) predictions */
+    mercer_matrix host_answers;     /* their copy in host memory */
     double *diagonal;               /* (2 p) scratch space */
 } small_fits;
 
@@ -58,7 +59,7 @@ static mercer_status open_matrices(small_fits *self, mrc_scope *scope)
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         MRC_TRY(mrc_scope_reserve(scope, backend, all[i].matrix, all[i].rows, all[i].cols, MERCER_F64, what));
     if (single) MRC_TRY(mrc_scope_reserve(scope, backend, &self->single, BLOCK, p, MERCER_F32, what));
-    MRC_TRY(mrc_scope_view(scope, &self->shown, BLOCK, columns, MERCER_F64, what));
+    MRC_TRY(mrc_scope_view(scope, &self->host_answers, BLOCK, columns, MERCER_F64, what));
     return mrc_scope_alloc(scope, &self->diagonal, 2 * p, sizeof *self->diagonal, what);
 }
 
@@ -117,7 +118,7 @@ static mercer_status make_equations(const small_fits *self)
     mrc_pair centers = {.kernel = self->kernel, .x = &self->z, .z = &self->z};
     mercer_matrix targets = mrc_rows(&self->rows->y, 0, self->z.rows);
     MRC_TRY(backend->ops->kernel_eval(backend, &centers, &self->zz));
-    if (self->whole) return backend->ops->copy(backend, &self->rhs, &targets);
+    if (self->is_square) return backend->ops->copy(backend, &self->rhs, &targets);
     MRC_TRY(backend->ops->clear(backend, &self->gram));
     MRC_TRY(backend->ops->clear(backend, &self->rhs));
     for (int64_t first = 0; first < self->fitted; first += BLOCK)
@@ -151,10 +152,10 @@ static mercer_status solve_small_fit(const small_fits *self, double ridge, const
 {
     mrc_backend *backend = self->backend;
     double penalty = ridge * self->mass;
-    const mercer_matrix *base = self->whole ? &self->zz : &self->gram;
+    const mercer_matrix *base = self->is_square ? &self->zz : &self->gram;
     MRC_TRY(backend->ops->copy(backend, &self->system, base));
-    if (!self->whole) MRC_TRY(backend->ops->axpby(backend, penalty, &self->zz, 1, &self->system));
-    penalty = self->whole ? penalty : 0;
+    if (!self->is_square) MRC_TRY(backend->ops->axpby(backend, penalty, &self->zz, 1, &self->system));
+    penalty = self->is_square ? penalty : 0;
     MRC_TRY(mrc_small_factorize(backend, &self->system, base, penalty, MRC_SMALL_JITTER, self->diagonal, solved));
     if (!*solved) return MERCER_OK;
     MRC_TRY(backend->ops->copy(backend, weights, &self->rhs));
@@ -162,7 +163,8 @@ static mercer_status solve_small_fit(const small_fits *self, double ridge, const
     return backend->ops->triangular_solve(backend, &self->system, true, weights);
 }
 
-/* Adds the squared errors of rows first .. first + count - 1, whose predictions are in `shown`, to errors (ridges). */
+/* Adds the squared errors of rows first .. first + count - 1, whose predictions are in `host_answers`, to errors
+   (ridges). */
 static void add_errors(const small_fits *self, int64_t first, int64_t count, double *errors)
 {
     const mrc_small_rows *rows = self->rows;
@@ -170,7 +172,7 @@ static void add_errors(const small_fits *self, int64_t first, int64_t count, dou
     for (int r = 0; r < self->count; r++)
         for (int64_t i = 0; i < count; i++)
             for (int64_t l = 0; l < c; l++) {
-                double off = mrc_load(&self->shown, i, r * c + l) - mrc_load(&rows->y, first + i, l);
+                double off = mrc_load(&self->host_answers, i, r * c + l) - mrc_load(&rows->y, first + i, l);
                 errors[r] += (rows->weights ? rows->weights[first + i] : 1) * off * off;
             }
 }
@@ -179,11 +181,12 @@ static void add_errors(const small_fits *self, int64_t first, int64_t count, dou
 static mercer_status score_small_fit(const small_fits *self, int64_t first, int64_t count, double *errors)
 {
     mrc_backend *backend = self->backend;
-    mercer_matrix block, answers = mrc_rows(&self->answers, 0, count), shown = mrc_rows(&self->shown, 0, count);
+    mercer_matrix block, answers = mrc_rows(&self->answers, 0, count),
+                         host_answers = mrc_rows(&self->host_answers, 0, count);
     mrc_gemm job = {.alpha = 1, .a = &block, .b = &self->weights, .c = &answers};
     MRC_TRY(evaluate_small_fit(self, first, count, &block));
     MRC_TRY(backend->ops->gemm(backend, &job));
-    MRC_TRY(backend->ops->copy(backend, &shown, &answers));
+    MRC_TRY(backend->ops->copy(backend, &host_answers, &answers));
     add_errors(self, first, count, errors);
     return MERCER_OK;
 }
@@ -198,7 +201,7 @@ mercer_status mrc_small_fits(mercer_context *context, const mrc_small_rows *rows
                        .z = mrc_rows(&rows->x, 0, p),
                        .fitted = n,
                        .count = count,
-                       .whole = p == n && !rows->weights,
+                       .is_square = p == n && !rows->weights,
                        .mass = weight_of(rows, 0, n)};
     bool solved[MRC_RIDGES] = {false};
     if (!rows->folds.held_out) return mrc_cross_validate(context, rows, kernel, ridges, count, errors);

@@ -14,11 +14,11 @@ extern int openblas_get_num_threads(void) __attribute__((weak));
 /* Thread count to restore; used only by the two functions below, which never run concurrently. */
 static int threads_were;
 
-/* Set BLAS to one thread. `again`: BLAS is already single-threaded, and the count to restore must not change. */
-static void take_threads(bool again)
+/* Set BLAS to one thread. `unclosed`: BLAS is already single-threaded, and the count to restore must not change. */
+static void take_threads(bool unclosed)
 {
     if (!openblas_set_num_threads || !openblas_get_num_threads) return;
-    if (!again) threads_were = openblas_get_num_threads();
+    if (!unclosed) threads_were = openblas_get_num_threads();
     if (threads_were != 1) openblas_set_num_threads(1);
 }
 

@@ -22,9 +22,9 @@ typedef void (*mrc_work)(void *argument, int64_t index, int worker);
 void mrc_parallel_for(int threads, int64_t count, mrc_work work, void *argument);
 
 /* Enters the section in which BLAS may be used. Any number of threads may be inside at the same time; a thread that
-   enters while none is inside calls `open`. `again` is true after a fork by a thread outside the section, if the child
-   lost threads inside without a call of `close`. */
-void mrc_section_enter(void (*open)(bool again));
+   enters while none is inside calls `open`. `unclosed` is true after a fork by a thread outside the section, if the
+   child lost threads inside without a call of `close`. */
+void mrc_section_enter(void (*open)(bool unclosed));
 
 /* Leaves the section; the last thread to leave calls `close`. Each mrc_section_enter needs one call by the same
    thread. */

@@ -63,7 +63,7 @@ end_section(void)
     pthread_mutex_unlock(&section.lock);
 }
 
-void mrc_section_enter(void (*open)(bool again))
+void mrc_section_enter(void (*open)(bool unclosed))
 {
     pthread_mutex_lock(&section.lock);
     /* the process is exiting: block this thread until the process ends */

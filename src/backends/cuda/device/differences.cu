@@ -72,8 +72,8 @@ static __device__ void load_side(typename Step::row (*to)[SIDE_THREADS * BY + PA
 {
     for (int at = threadIdx.x; at < SIDE_THREADS * BY * CHUNK; at += SIDE_THREADS * SIDE_THREADS) {
         int r = at / CHUNK, k = at % CHUNK;
-        bool there = first + r < count && k0 + k < length;
-        to[k][r] = Step::take(there ? rows[(first + r) * length + k0 + k] : (typename Step::row)0);
+        bool in_range = first + r < count && k0 + k < length;
+        to[k][r] = Step::take(in_range ? rows[(first + r) * length + k0 + k] : (typename Step::row)0);
     }
 }
 
