@@ -26,8 +26,8 @@ typedef struct reader {
    list option appends. */
 static int set_value(reader *r, const cli_option *option, const char *value, const char *where)
 {
-    int again = cli_values_origin(r->v, option) == CLI_FROM_COMMAND;
-    if (!again) return cli_values_set(r->v, option, value, CLI_FROM_COMMAND, where);
+    int repeated = cli_values_origin(r->v, option) == CLI_FROM_COMMAND;
+    if (!repeated) return cli_values_set(r->v, option, value, CLI_FROM_COMMAND, where);
     if (option->type != CLI_LIST)
         return cli_error(CLI_USAGE, "%s: %s is given twice; give it once", r->command->name, where);
     if (*value == '\0') return cli_error(CLI_USAGE, "%s: the value is empty", where);

@@ -108,13 +108,13 @@ void cli_watch_start(cli_watch *watch, mercer_trainer *trainer, const mercer_pla
     mercer_solver_kind kind = mercer_solver_kind_of(plan->solver);
     watch->unit = kind == MERCER_SOLVER_DIRECT ? NULL : kind == MERCER_SOLVER_STEPS ? "step" : "epoch";
     watch->trainer = trainer;
-    watch->told = plan->changes;
+    watch->changes_shown = plan->changes;
 }
 
 void cli_watch_plan(cli_watch *watch, const mercer_plan *plan)
 {
-    if (plan->changes <= watch->told) return;
-    char *lines = cli_copy(plan->text + strlen(plan->text) - (plan->changes - watch->told)), *rest = NULL;
+    if (plan->changes <= watch->changes_shown) return;
+    char *lines = cli_copy(plan->text + strlen(plan->text) - (plan->changes - watch->changes_shown)), *rest = NULL;
     cli_bar_clear(&watch->bar);
     for (char *line = strtok_r(lines, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest))
         if (cli_flag(watch->job->v, "verbose")) cli_say(watch->job->v, "%s", line);

@@ -26,7 +26,7 @@ typedef struct cli_watch {
     double search_error;  /* held-out error of the search's last step; 0: no search */
     double validation_accuracy, validation_loss; /* last known values */
     mercer_trainer *trainer;                     /* NULL until it is created */
-    int64_t told;                                /* value of mercer_plan.changes at the last output */
+    int64_t changes_shown;                       /* value of mercer_plan.changes at the last output */
 } cli_watch;
 
 /* Starts watching a training run whose plan has been printed. */

@@ -42,7 +42,7 @@ static int text_width(const char *text)
 
 /* ---- Progress bar ------------------------------------------------------------------------------------------------ */
 
-static _Thread_local cli_bar *shown; /* the visible bar; NULL: none. Only rank 0 draws a bar */
+static _Thread_local cli_bar *visible_bar; /* the visible bar; NULL: none. Only rank 0 draws a bar */
 
 void cli_bar_init(cli_bar *bar, const cli_values *v)
 {
@@ -80,7 +80,7 @@ void cli_bar_draw(cli_bar *bar, double share, const char *text, int force)
     fflush(stderr);
     bar->drawn = 1;
     bar->last = now;
-    shown = bar;
+    visible_bar = bar;
 }
 
 void cli_bar_clear(cli_bar *bar)
@@ -89,12 +89,12 @@ void cli_bar_clear(cli_bar *bar)
     fputs("\r\033[K", stderr);
     fflush(stderr);
     bar->drawn = 0;
-    if (shown == bar) shown = NULL;
+    if (visible_bar == bar) visible_bar = NULL;
 }
 
 void cli_bar_make_way(void)
 {
-    if (shown != NULL) cli_bar_clear(shown);
+    if (visible_bar != NULL) cli_bar_clear(visible_bar);
 }
 
 /* ---- Tables ------------------------------------------------------------------------------------------------------ */
