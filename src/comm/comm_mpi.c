@@ -45,8 +45,8 @@ typedef struct mpi_state {
     /* rank that left: rank 0 if rank 0 has left, else the first rank that left; -1: none. The next two fields are the
        exit message of that rank, and the time in seconds when the first exit message arrived */
     int left;
-    notice heard;
-    double heard_at;
+    notice received;
+    double notice_at;
     notice exit_message;
 } mpi_state;
 
@@ -142,10 +142,10 @@ static void hear(mpi_state *self)
         notice message = {0};
         MPI_Recv(&message, (int)sizeof message, MPI_BYTE, status.MPI_SOURCE, TAG_LEFT, self->comm, MPI_STATUS_IGNORE);
         if (self->left >= 0 && status.MPI_SOURCE != 0) continue; /* rank 0's message takes precedence */
-        if (self->left < 0) self->heard_at = now();
+        if (self->left < 0) self->notice_at = now();
         self->left = status.MPI_SOURCE;
-        self->heard = message;
-        self->heard.text[sizeof message.text - 1] = 0;
+        self->received = message;
+        self->received.text[sizeof message.text - 1] = 0;
     }
 }
 
@@ -154,8 +154,8 @@ static void tell_left(const mpi_state *self, mrc_comm_error *failure)
 {
     failure->kind = MRC_COMM_ERROR_LEFT;
     failure->rank = self->left;
-    failure->code = self->heard.code;
-    memcpy(failure->text, self->heard.text, sizeof failure->text);
+    failure->code = self->received.code;
+    memcpy(failure->text, self->received.text, sizeof failure->text);
 }
 
 /* Sends ALIVE to all other ranks. */
@@ -254,7 +254,7 @@ static void wait_all(mpi_state *self, int count, double deadline, mrc_comm_error
         time = now();
         hear(self);
         /* Wait for GRACE_SECONDS, because data that the rank has sent before it left may still arrive. */
-        if (left > 0 && self->left >= 0 && time - self->heard_at > GRACE_SECONDS) {
+        if (left > 0 && self->left >= 0 && time - self->notice_at > GRACE_SECONDS) {
             tell_left(self, failure);
             return;
         }
