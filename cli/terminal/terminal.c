@@ -164,7 +164,7 @@ static size_t first_part(const char *text, int width)
             end = i;
         }
         if (text[i] == '\0') return end;
-        width += ((unsigned char)text[i] & 0xC0) != 0x80;
+        used += ((unsigned char)text[i] & 0xC0) != 0x80;
     }
 }
 

@@ -63,7 +63,7 @@ static void test_cifar10(void **state)
     assert_classes(data, "0 9", (int32_t[]){0, 1});
     mercer_dataset_free(data);
     options.rows = 4;
-    assert_refused(&options, MERCER_ERROR_SHAPE, "it has 4");
+    assert_refused(&options, MERCER_ERROR_SHAPE, "only 4");
     data = open_data(gzip_file("test_batch.bin.gz", bytes, fill(NULL, (int[]){3}, 0, 1)), NULL);
     check_pixels(data, 0, 1);
     mercer_dataset_free(data);

@@ -363,7 +363,7 @@ static void test_slices_and_memory(void **state)
     assert_classes(data, "r", (int32_t[]){0});
     mercer_dataset_free(data);
     options.rows = 3;
-    assert_refused(&options, MERCER_ERROR_SHAPE, "it has 4");
+    assert_refused(&options, MERCER_ERROR_SHAPE, "only 4");
     options.first = options.rows = 0;
     options.memory = 63; /* the limit is one byte less than 4 rows of 4 bytes plus 12 bytes per target */
     assert_refused(&options, MERCER_ERROR_MEMORY, "x.csv: needs 64 more");

@@ -622,7 +622,7 @@ static void test_refused_checkpoints(void **state)
     }
     for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
         change(path, other, lies[i].name, lies[i].row, lies[i].column, lies[i].value);
-        assert_fails(context, fit_from((checkpointed){.from = other}, &model), MERCER_ERROR_FORMAT, "its search");
+        assert_fails(context, fit_from((checkpointed){.from = other}, &model), MERCER_ERROR_FORMAT, "search");
     }
     change(path, other, "search.memory", 0, 3, (double)NAN);
     assert_fails(context, fit_from((checkpointed){.from = other}, &model), MERCER_ERROR_DATA, "search.memory");

@@ -50,11 +50,11 @@ static void test_slices(void **state)
     assert_samples(data, 2, 4, pixels + 4);
     mercer_dataset_free(data);
     options.rows = 3;
-    assert_refused(&options, MERCER_ERROR_SHAPE, "it has 3");
+    assert_refused(&options, MERCER_ERROR_SHAPE, "only 3");
     options.first = 3, options.rows = 0;
-    assert_refused(&options, MERCER_ERROR_SHAPE, "it has 3");
+    assert_refused(&options, MERCER_ERROR_SHAPE, "only 3");
     options.first = INT64_MAX, options.rows = INT64_MAX;
-    assert_refused(&options, MERCER_ERROR_SHAPE, "it has 3");
+    assert_refused(&options, MERCER_ERROR_SHAPE, "only 3");
 }
 
 static void test_known_classes(void **state)

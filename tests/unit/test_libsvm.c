@@ -91,7 +91,7 @@ static void test_options(void **state)
     assert_samples(data, 1, 2, (double[]){3, 0});
     mercer_dataset_free(data);
     options.rows = 3;
-    assert_refused(&options, MERCER_ERROR_SHAPE, "it has 3");
+    assert_refused(&options, MERCER_ERROR_SHAPE, "only 3");
     options.first = options.rows = 0;
     options.task = MERCER_TASK_UNLABELED;
     data = open_with(&options);
