@@ -436,8 +436,11 @@ class Model:
             return X
         if self.schema is not None:
             return T.encode(shared_context(), frame, self.schema)[0]
-        named = self.feature_names and all(isinstance(name, str) for name in frame.columns)
-        return frame.iloc[:, self.match(list(frame.columns))] if named else frame
+        known = self.feature_names
+        if not known or not all(isinstance(name, str) for name in frame.columns):
+            return frame
+        T.warn_ignored([name for name in frame.columns if name not in known])
+        return frame.iloc[:, self.match(list(frame.columns))]
 
     def _apply(self, name: str, X: Any, columns: tuple[int, ...], dtype: Any, out: Any = None) -> Any:
         """Apply a function of the library to the rows of X, which are converted or read block by block."""

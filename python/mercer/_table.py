@@ -98,6 +98,14 @@ def warn_plain(frame: Any) -> None:
     warn(counting[:MOST_WARNINGS])
 
 
+def warn_ignored(names: Sequence[str]) -> None:
+    """Warn about columns of new data that the model was not trained on."""
+    if len(names) == 1:
+        warn([(names[0], f"X: ignoring column {names[0]!r}, which the model was not trained on")])
+    elif names:
+        warn([(names[0], f"X: ignoring {len(names)} columns that the model was not trained on: {names[0]!r}, ...")])
+
+
 def _looks_like_row_numbers(values: Array) -> bool:
     """Return whether integers begin with 0 or 1 and increase about as fast as the row numbers."""
     if len(values) < LEAST_ROWS or values[0] not in (0, 1) or values[-1] > 2 * len(values):
@@ -273,4 +281,7 @@ def encode(
         refused.field = getattr(error, "field", "")
         raise refused from None
     info = data.info()
+    if schema is not None and not isinstance(table, np.ndarray):
+        known = {column.get("name") for column in json.loads(schema)["columns"]}
+        warn_ignored([name for name in map(str, table.columns) if name not in known])
     return data.read()[0], info["schema"], info["feature_names"]

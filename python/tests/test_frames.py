@@ -3,6 +3,7 @@
 
 import pickle
 import re
+import warnings
 
 import numpy as np
 import pytest
@@ -291,6 +292,22 @@ def test_columns_that_cannot_be_used(frame):
         model.predict(twice)
     with pytest.raises(ValueError, match="^X .*'city'.*model"):
         model.predict(frame.drop(columns="city"))
+
+
+def test_columns_that_are_ignored(frame, tmp_path):
+    y = target(frame)
+    model = KernelRegressor(random_state=0, ridge=1e-3).fit(frame.assign(same=1), y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", MercerWarning)
+        model.predict(frame.assign(same=1))  # known, though the schema drops it
+    with warns("new", "'new'"):
+        model.predict(frame.assign(same=1, new=2))
+    with warns("new", "2", "'new'"):
+        model.predict(frame.assign(same=1, new=2, other=3))
+    numbers = frame[["area", "rooms"]].fillna(0).astype(float)
+    plain = KernelRegressor(random_state=0, ridge=1e-3).fit(numbers, y).model_
+    with warns("new", "'new'"):
+        plain.predict(numbers.assign(new=1.0))
 
 
 def test_a_loaded_model_takes_frames(frame, tmp_path):

@@ -35,6 +35,8 @@ def fit(frame=FRAME, y=A, estimator=KernelRegressor, **parameters):
         ({"y": A[:7]}, ValueError, "X .*120.*y .*7"),
         ({"y": pandas.Series(np.where(A > 0, A, np.nan))}, ValueError, r"y: Input y contains NaN: \d+ missing values \(first: row \d"),
         ({"y": [f"${k}" for k in range(N)]}, ValueError, r"y .*'\$0'.*pandas.to_numeric\(y.str.replace.*KernelClassifier"),
+        ({"y": np.array(["x", 1] * 60, object), "estimator": KernelClassifier}, ValueError, "y .*'x'.*1"),
+        ({"y": np.array(["x", None] * 60, object), "estimator": KernelClassifier}, ValueError, "y .*NaN.*row 1.*None"),
         ({"y": pandas.DataFrame({"p": ["x"] * N})}, ValueError, "y, column 'p' .*'x'"),
         (
             {"y": [f"${k}" for k in range(N)], "estimator": KernelClassifier}, ValueError,

@@ -72,6 +72,7 @@ def check_targets(y: Any, numeric: bool) -> None:
                 "remove these rows from X and y: X[y.notna()], y[y.notna()]"
             )
     if not numeric:
+        _check_classes(np.asarray(y, dtype=object).reshape(-1) if getattr(y, "dtype", None) == object else np.empty(0))
         return
     for name, values in _series(y) or [("y", y)]:
         example = _text_example(values)
@@ -80,6 +81,16 @@ def check_targets(y: Any, numeric: bool) -> None:
                 f"{name} has text such as {example!r}, but a regressor needs numbers; if these are amounts, remove signs "
                 "and separators: pandas.to_numeric(y.str.replace('[$,]', '', regex=True)); for classes use KernelClassifier"
             )
+
+
+def _check_classes(values: Any) -> None:
+    """Reject classes that cannot be sorted: missing ones, and texts among numbers."""
+    for row, value in enumerate(values):
+        if value is None or value != value:
+            raise ValueError(f"Input y contains NaN: the class of row {row} is {value!r}; remove rows without a class from X and y")
+    kinds = {isinstance(value, str): value for value in values}
+    if len(kinds) > 1:
+        raise ValueError(f"y has texts and other values, such as {kinds[True]!r} and {kinds[False]!r}; convert all with y.astype(str)")
 
 
 def _text_example(values: Any) -> str | None:
