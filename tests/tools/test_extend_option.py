@@ -64,7 +64,7 @@ def find_python():
 
 class Option(extend.Extended):
     def test_three_files(self):
-        self.insert(HEADER, "const double *validation_weights; /* (rows of validation_X) >= 0, borrowed; NULL: all 1 */\n", FIELD)
+        self.insert(HEADER, "    const double *validation_weights;", FIELD)
         self.insert(LIST, '"cache K(X,Z) if it fits into memory"),\n', ROW)
         self.insert(USE, "    mercer_status status = make_plan(out, request, &first);\n", CODE)
         self.assertLessEqual(len(self.touched), 3)
