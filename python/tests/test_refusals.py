@@ -37,6 +37,7 @@ def fit(frame=FRAME, y=A, estimator=KernelRegressor, **parameters):
         ({"y": [f"${k}" for k in range(N)]}, ValueError, r"y .*'\$0'.*pandas.to_numeric\(y.str.replace.*KernelClassifier"),
         ({"y": np.array(["x", 1] * 60, object), "estimator": KernelClassifier}, ValueError, "y .*'x'.*1"),
         ({"y": np.array(["x", None] * 60, object), "estimator": KernelClassifier}, ValueError, "y .*NaN.*row 1.*None"),
+        ({"y": np.array(["x", pandas.NA] * 60, object), "estimator": KernelClassifier}, ValueError, "y .*NaN.*row 1.*NA"),
         ({"y": pandas.DataFrame({"p": ["x"] * N})}, ValueError, "y, column 'p' .*'x'"),
         (
             {"y": [f"${k}" for k in range(N)], "estimator": KernelClassifier}, ValueError,

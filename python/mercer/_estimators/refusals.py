@@ -72,7 +72,8 @@ def check_targets(y: Any, numeric: bool) -> None:
                 "remove these rows from X and y: X[y.notna()], y[y.notna()]"
             )
     if not numeric:
-        _check_classes(np.asarray(y, dtype=object).reshape(-1) if getattr(y, "dtype", None) == object else np.empty(0))
+        if getattr(y, "dtype", None) == object:
+            _check_classes(np.asarray(y).reshape(-1))
         return
     for name, values in _series(y) or [("y", y)]:
         example = _text_example(values)
@@ -86,7 +87,8 @@ def check_targets(y: Any, numeric: bool) -> None:
 def _check_classes(values: Any) -> None:
     """Reject classes that cannot be sorted: missing ones, and texts among numbers."""
     for row, value in enumerate(values):
-        if value is None or value != value:
+        # pandas.NA cannot be compared with itself.
+        if value is None or type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, float) and value != value):
             raise ValueError(f"Input y contains NaN: the class of row {row} is {value!r}; remove rows without a class from X and y")
     kinds = {isinstance(value, str): value for value in values}
     if len(kinds) > 1:
