@@ -28,7 +28,8 @@ static char *hex_text(const char *hex)
     return text;
 }
 
-/* Returns a JSON value in the form of a command line value; NULL if the value has no such form, for example if it is an array. */
+/* Returns a JSON value in the form of a command line value. Returns NULL for values without such a form, such as
+   arrays. */
 static char *value_text(const json_t *value)
 {
     if (json_is_string(value)) return cli_copy(json_string_value(value));

@@ -87,8 +87,8 @@ def check_targets(y: Any, numeric: bool) -> None:
 def _check_classes(values: Any) -> None:
     """Reject classes that cannot be sorted: missing ones, and texts among numbers."""
     for row, value in enumerate(values):
-        # pandas.NA cannot be compared with itself.
-        if value is None or type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, float) and value != value):
+        missing = value is None or type(value).__name__ in ("NAType", "NaTType")  # pandas.NA != pandas.NA has no truth value
+        if missing or (isinstance(value, float) and value != value):
             raise ValueError(f"Input y contains NaN: the class of row {row} is {value!r}; remove rows without a class from X and y")
     kinds = {isinstance(value, str): value for value in values}
     if len(kinds) > 1:
